@@ -10,7 +10,7 @@ mod header_blocks;
 
 use crate::link::Link;
 use crate::{engine, process, startup, worker_script};
-use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript, Xdebug};
 use std::fs::File;
 use std::io::{self, Error};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -106,5 +106,6 @@ fn settings(defined: Vec<(String, String)>) -> HostSettings {
         control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
+        xdebug: Xdebug::AsConfigured,
     }
 }

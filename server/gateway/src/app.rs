@@ -56,6 +56,8 @@ pub(crate) struct App {
     pub(crate) maintenance: Option<Maintenance>,
     /// The place of its PHP workers' pool.
     pub(crate) seat: Rc<PoolSeat>,
+    /// The place of its workers with Xdebug, if it may be debugged.
+    pub(crate) debug_seat: Option<Rc<PoolSeat>>,
     /// Its snapshots.
     pub(crate) snapshots: Arc<Snapshots>,
     /// Scripts in classic mode that are booted once.
@@ -97,13 +99,17 @@ impl App {
 
     /// The pools of its requests and of its tasks.
     pub(crate) fn pools(&self) -> impl Iterator<Item = Rc<Pool>> {
-        [self.pool()].into_iter().chain(self.tasks.as_ref().map(|tasks| tasks.pool.clone()))
+        let tasks = self.tasks.iter().flat_map(|tasks| tasks.pools().cloned());
+        let debugged = self.debug_seat.as_ref().map(|seat| seat.pool());
+        [self.pool()].into_iter().chain(tasks).chain(debugged)
     }
 
     /// Retires its pools: a successor has taken over, or the server stops.
     pub(crate) fn retire_pools(&self, drain_timeout_ms: u64) {
         self.seat.retire(drain_timeout_ms);
-        self.tasks.iter().for_each(|tasks| tasks.pool.retire(drain_timeout_ms));
+        self.debug_seat.iter().for_each(|seat| seat.retire(drain_timeout_ms));
+        let of_tasks = self.tasks.iter().flat_map(|tasks| tasks.pools());
+        of_tasks.for_each(|pool| pool.retire(drain_timeout_ms));
         self.classic_snapshots.iter().for_each(|snapshots| snapshots.retire(drain_timeout_ms));
     }
 
@@ -201,6 +207,7 @@ impl App {
             mirrors,
             error_pages,
             seat: PoolSeat::fixed(pool),
+            debug_seat: None,
             snapshots,
             classic_snapshots: None,
             spare_requests: Spares::default(),

@@ -16,8 +16,8 @@ use crate::refusal::{Outcome, Refusal};
 use crate::request::{Request, ResponseSummary, respond, respond_with, respond_with_failure};
 use crate::route::{self, Findings, Readings, Route};
 use crate::{
-    admin, admin_admission, admission, cold_files, compose, conditions, dashboard, direct_accounts,
-    files, gathering, listing, observe, origin, page_cache,
+    admin, admin_admission, admission, cold_files, compose, conditions, dashboard, debugging,
+    direct_accounts, files, gathering, listing, observe, origin, page_cache,
 };
 use outboard_http_server::direct::DirectAnswer;
 use outboard_http_server::{
@@ -247,7 +247,9 @@ async fn dispatch_route(
     if !route.may_tunnel() && websocket::requests_tunnel(request) {
         return Err(Reason::NotImplemented.into());
     }
-    let _claim = route.needs_php().then(|| app.seat.expect_request());
+    request.is_debugged.set(route.needs_php() && debugging::is_wanted(request, app));
+    let seat = || debugging::seat(request, app).unwrap_or(&app.seat);
+    let _claim = route.needs_php().then(|| seat().expect_request());
     request.kind.set(route.kind(app));
     match route {
         Route::File(entry) => files::respond(request, response, app, &entry).await,

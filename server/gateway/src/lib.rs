@@ -34,6 +34,7 @@ pub mod configuration;
 mod control;
 mod dashboard;
 mod datagrams;
+mod debugging;
 mod direct;
 mod direct_accounts;
 mod dispatch;

@@ -34,6 +34,8 @@ pub(crate) struct Request<'c> {
     pub(crate) is_conditional: Cell<bool>,
     /// What has responded.
     pub(crate) kind: Cell<Kind>,
+    /// Whether a worker with Xdebug handles it.
+    pub(crate) is_debugged: Cell<bool>,
     /// Its span, if it is traced.
     pub(crate) trace: Option<Scope>,
     /// The server of an upstream that has responded, or was tried last.
@@ -81,6 +83,7 @@ impl<'c> Request<'c> {
             conditions: Cell::default(),
             is_conditional: Cell::default(),
             kind: Cell::default(),
+            is_debugged: Cell::new(false),
             trace: None,
             server: OnceCell::new(),
         }

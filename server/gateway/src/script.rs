@@ -13,6 +13,7 @@ mod stream;
 
 use crate::app::App;
 use crate::cache_requirements::CacheRequirements;
+use crate::debugging;
 use crate::direct;
 use crate::prefetch;
 use crate::request::Request;
@@ -68,9 +69,14 @@ pub(crate) async fn start(
     let length = received.content_length;
     let frame = frame::request(frame, request, app, script, length, extra);
     let local_peer = request.client.peer.local_peer(&request.client.transport);
-    let place = Place { app, seat: app.seat_for(&frame), local_peer };
+    let place = Place { app, seat: seat_for(request, app, &frame), local_peer };
     let lease = submit(memory, request.request_id, place, frame, received.body, call)?;
     relay::start(request, response, app, lease, for_cache).await
+}
+
+/// The place of the pool for a request with this frame.
+fn seat_for(request: &Request<'_>, app: &App, frame: &[u8]) -> Rc<PoolSeat> {
+    debugging::seat(request, app).cloned().unwrap_or_else(|| app.seat_for(frame))
 }
 
 /// A script that renders a part of a page.
@@ -107,7 +113,7 @@ pub(crate) fn start_part(
     };
     let frame = frame::request(Vec::new(), request, app, &script, None, extra);
     let local_peer = request.client.peer.local_peer(&request.client.transport);
-    let place = Place { app, seat: app.seat_for(&frame), local_peer };
+    let place = Place { app, seat: seat_for(request, app, &frame), local_peer };
     submit(Box::default(), request.request_id, place, frame, RequestBody::empty(), call)
 }
 

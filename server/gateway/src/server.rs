@@ -18,6 +18,7 @@ mod lead;
 mod log_files;
 mod prepared;
 mod reload;
+mod started_pools;
 mod upgrade;
 
 use crate::certificates::{self, TlsState};

@@ -281,6 +281,7 @@ const EXPORTED: &[&str] = &[
     "send",
     "sendto",
     "connect",
+    "close",
     "wait4",
     "waitpid",
     "flock",

@@ -67,6 +67,9 @@ pub(super) fn lookup(
     if request.client.peer.has_valid_certificate() {
         return Lookup::Bypass(rules::Reason::Authorization);
     }
+    if request.is_debugged.get() {
+        return Lookup::Bypass(rules::Reason::Debugged);
+    }
     let settings = cache.settings();
     let host = request.authority().unwrap_or_default();
     let fields = fields(request);

@@ -13,6 +13,7 @@ use crate::logs::{Logs, Sinks};
 use crate::pool_starter::PoolStarter;
 use crate::privileges::Privileges;
 use crate::server::generation_shards::{GenerationShards, LEAD};
+use crate::server::started_pools::StartedPools;
 use crate::server_error::ServerError;
 use crate::streams::{self, StreamCalls};
 use crate::upgrade_link::UpgradeLink;
@@ -20,7 +21,7 @@ use outboard_buffer::{Account, Memory};
 use outboard_config::{self as config, Config, Mode};
 use outboard_operations::{Entities, FetchOperations, Owner};
 use outboard_php_pool::pool::operations::Operations;
-use outboard_php_pool::pool::{Pool, PoolSettings, Shard};
+use outboard_php_pool::pool::{PoolSettings, Shard};
 use outboard_php_pool::renewal::seat::PoolSeat;
 use outboard_php_pool::tasks::Tasks;
 use outboard_php_pool::tasks::journal::TaskJournal;
@@ -28,7 +29,6 @@ use outboard_php_pool::{Recent, Rings};
 use outboard_reactor::{Share, unbound, yield_now};
 use outboard_stream_server::StreamServer;
 use outboard_upstream::Client;
-use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -147,7 +147,7 @@ impl GenerationBuilder {
         let lists = opening.config.development.is_none();
         settings.host.worker.iter_mut().for_each(|worker| worker.lists_files &= lists);
         let shard = shared.pool(&app.name).place(self.share.index);
-        let pool = started.start(settings.clone(), shard.clone(), &logs)?;
+        let pool = started.start(settings.clone(), shard.clone(), &logs);
         let streams = streams::server_for(app, *predecessor, || {
             StreamServer::new(&app.name, &operations_memory, logs.error.clone())
         });
@@ -174,7 +174,9 @@ impl GenerationBuilder {
             logs,
         });
         starter.prepare(&opened.pool(), shard);
-        opened.tasks.iter().for_each(|tasks| starter.prepare(&tasks.pool, Shard::only()));
+        let of_tasks = opened.tasks.iter().flat_map(|tasks| tasks.pools());
+        of_tasks.for_each(|pool| starter.prepare(pool, Shard::only()));
+        let opened = self.with_debugger(opening, opened, &settings, &starter);
         let opened = self.with_snapshots(opening, opened, settings, starter);
         Ok(opened.continue_from(predecessor.map_or(&[][..], |before| &before.apps)))
     }
@@ -189,11 +191,15 @@ impl GenerationBuilder {
     ) -> Result<Option<Rc<Tasks>>, ServerError> {
         let Some(config) = app.tasks.as_ref().filter(|_| self.is_lead()) else { return Ok(None) };
         let settings = settings.of_tasks(app, config).map_err(ServerError::setup)?;
-        let pool = opening.started.start(settings, Shard::only(), logs)?;
+        let debug_settings = settings.of_debugged(app.debug.workers);
+        let pool = opening.started.start(settings, Shard::only(), logs);
         let name = config.kv_namespace.as_deref();
         let namespace = name.and_then(|name| opening.entities.as_ref()?.namespace(name).cloned());
         let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
-        let own = (pool, memory.clone());
+        let debug_pool = app
+            .may_be_debugged()
+            .then(|| opening.started.start(debug_settings, Shard::only(), logs));
+        let own = (pool, debug_pool, memory.clone());
         let tasks = Tasks::start(&app.name, config.clone(), own, journal, logs.error.clone());
         self.begin_tasks(&tasks, opening.predecessor);
         Ok(Some(tasks))
@@ -208,6 +214,23 @@ impl GenerationBuilder {
             (None, Some(_)) => tasks.hold(),
             _ => tasks.resume(predecessor.and_then(find).as_ref()),
         }
+    }
+
+    /// The pool of workers with Xdebug.
+    fn with_debugger(
+        &self,
+        opening: &Opening<'_>,
+        mut app: App,
+        settings: &PoolSettings,
+        starter: &PoolStarter,
+    ) -> App {
+        let Some(shards) = opening.shared.debug_pool(&app.config.name) else { return app };
+        let shard = shards.place(self.share.index);
+        let settings = settings.of_debugged(app.config.debug.workers);
+        let pool = opening.started.start(settings, shard.clone(), &app.logs);
+        starter.prepare(&pool, shard);
+        app.debug_seat = Some(PoolSeat::fixed(pool));
+        app
     }
 
     /// The pools that snapshots replace or add.
@@ -264,44 +287,6 @@ fn operations(opening: &Opening<'_>, app: &App) -> Rc<dyn Operations> {
         streams: app.streams.clone().map(|server| StreamCalls::new(server, opening.number)),
         snapshots: app.snapshots.clone(),
     })
-}
-
-/// The pools of a generation that is being opened; they are retired unless it is committed.
-struct StartedPools {
-    rings: Rc<Rings>,
-    pools: RefCell<Vec<Rc<Pool>>>,
-    seats: RefCell<Vec<Rc<PoolSeat>>>,
-}
-
-impl StartedPools {
-    fn new(rings: Rc<Rings>) -> Self {
-        Self { rings, pools: RefCell::default(), seats: RefCell::default() }
-    }
-
-    fn start(
-        &self,
-        settings: PoolSettings,
-        shard: Shard,
-        logs: &Logs,
-    ) -> Result<Rc<Pool>, ServerError> {
-        let (error, slow) = (logs.error.clone(), logs.slow.clone());
-        let pool = Pool::start(settings, shard, error, slow, self.rings.clone());
-        self.pools.borrow_mut().push(pool.clone());
-        Ok(pool)
-    }
-
-    /// The generation is complete.
-    fn commit(self) {
-        self.pools.take();
-        self.seats.take();
-    }
-}
-
-impl Drop for StartedPools {
-    fn drop(&mut self) {
-        self.seats.take().iter().for_each(|seat| seat.retire(0));
-        self.pools.take().iter().for_each(|pool| pool.retire(0));
-    }
 }
 
 /// The process title of a named server's app.

@@ -26,6 +26,8 @@ pub(crate) const LEAD: usize = 0;
 pub(crate) struct GenerationShards {
     /// By app.
     pools: HashMap<String, Arc<PoolShards>>,
+    /// By app that may be debugged.
+    debug_pools: HashMap<String, Arc<PoolShards>>,
     /// By app.
     snapshot_threads: HashMap<String, Arc<SnapshotThreads>>,
     snapshots: HashMap<String, (Arc<Snapshots>, Arc<Renewal>)>,
@@ -48,8 +50,10 @@ impl GenerationShards {
     pub(crate) fn new(config: &Config, count: usize, predecessor: Option<&Generation>) -> Self {
         let names = || config.apps.iter().map(|app| app.name.clone());
         let account = |app: String| (app.clone(), generation::upstream_account(config, &app));
+        let debugged = config.apps.iter().filter(|app| app.may_be_debugged());
         Self {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
+            debug_pools: debugged.map(|app| (app.name.clone(), PoolShards::new(count))).collect(),
             snapshot_threads: names().map(|app| (app, SnapshotThreads::new(count))).collect(),
             snapshots: names().map(|app| (app, snapshots(count))).collect(),
             caches: HashMap::new(),
@@ -80,7 +84,7 @@ impl GenerationShards {
 
     /// Pools that no thread has started never will be.
     pub(crate) fn give_up(&self) {
-        self.pools.values().for_each(|pools| pools.give_up());
+        self.pools.values().chain(self.debug_pools.values()).for_each(|pools| pools.give_up());
     }
 
     /// How the threads have the same snapshots of an app.
@@ -96,6 +100,11 @@ impl GenerationShards {
     /// The pools of an app of the configuration.
     pub(crate) fn pool(&self, app: &str) -> &Arc<PoolShards> {
         &self.pools[app]
+    }
+
+    /// The pools of an app's workers with Xdebug, if it may be debugged.
+    pub(crate) fn debug_pool(&self, app: &str) -> Option<&Arc<PoolShards>> {
+        self.debug_pools.get(app)
     }
 }
 

@@ -41,6 +41,8 @@ reasons! {
     UnknownField = "unknown_field", "The request has a header that may identify the visitor, and the page does not state that it may be shared.";
     /// The cookies are longer than those of a browser, and PHP may not read all of them.
     CookieSize = "cookie_size", "The cookies of the request are longer than 8 KiB.";
+    /// A worker with Xdebug handles the request.
+    Debugged = "debugged", "The request is debugged.";
     /// The path is never cached.
     AdminPath = "admin_path", "The path is never cached.";
     /// A rule with a condition applies, so that other requests for the path have another page.

@@ -63,7 +63,7 @@ typedef struct {
 	const outboard_hook *code_ended; /* PHP code has returned to the host; a child may end here */
 
 	/* Descriptors. */
-	bool (*const *connects)(int fd); /* in connect(2); true: it is connected already */
+	bool (*const *connects)(int fd, const void *caller); /* in connect(2); true: it is connected already */
 	void (*const *severed_used)(int fd); /* only while outboard_host.severed is not 0 */
 } outboard_hooks;
 

@@ -3,5 +3,5 @@
  */
 #include "host.h"
 
-outboard_host_facts outboard_host;
+outboard_host_facts outboard_host = {.debugger = -1};
 outboard_work outboard_now;

@@ -38,6 +38,8 @@ typedef struct {
 	bool is_tainted;
 	/* connections/connections.c: how many descriptors of the boot are severed, and were not used since in this request. */
 	uint32_t severed;
+	/* debugger/debugger.c: the connection to a debugger; -1: there is none. */
+	int debugger;
 } outboard_host_facts;
 
 extern outboard_host_facts outboard_host;

@@ -30,6 +30,13 @@ enum outboard_event_kind {
 	OUTBOARD_STREAM = 6,  /* something has come on a raw connection */
 };
 
+/* control.rs: Xdebug. */
+enum outboard_xdebug {
+	OUTBOARD_XDEBUG_NEVER = 0,
+	OUTBOARD_XDEBUG_AS_CONFIGURED = 1,
+	OUTBOARD_XDEBUG_ALWAYS = 2,
+};
+
 /* Paths of calls that failed with EACCES (denied_files.c). */
 typedef enum {
 	OUTBOARD_DENIED_READ = 1,

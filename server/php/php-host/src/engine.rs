@@ -9,6 +9,7 @@ pub(crate) mod request;
 pub(crate) mod structures;
 pub(crate) mod worker_script;
 
+use outboard_ring::control::Xdebug;
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::io;
 use std::os::fd::RawFd;
@@ -30,6 +31,8 @@ unsafe extern "C" {
     fn outboard_children_watch(watch: bool);
     fn outboard_boot_files_record(record: bool);
     fn outboard_time_limit_start() -> bool;
+    fn outboard_debugger_use(wanted: u32);
+    fn outboard_debugger_announce_to(mark: *mut u32);
     fn outboard_crash_announce_to(mark: *mut u32, bell: RawFd);
 }
 
@@ -117,6 +120,18 @@ pub(crate) fn start_time_limit() -> io::Result<()> {
 pub(crate) fn watch_children(watch: bool) {
     // SAFETY: sets a flag that the handlers of fork(2) read.
     unsafe { outboard_children_watch(watch) }
+}
+
+/// Sets whether PHP has Xdebug; before [`start`].
+pub(crate) fn use_xdebug(wanted: Xdebug) {
+    // SAFETY: sets a variable of the C side, which has these numbers in `outboard.h`.
+    unsafe { outboard_debugger_use(wanted as u32) }
+}
+
+/// Where this process says whether a debugger is attached to it: a place that has to be there for as long as the process.
+pub(crate) fn announce_debugger_to(mark: *mut u32) {
+    // SAFETY: stores it; the mark is written to in this process only (debugger.c).
+    unsafe { outboard_debugger_announce_to(mark) }
 }
 
 /// Where this process announces that it is about to die of a fault or an exit: by a number at `mark`, then by a ring

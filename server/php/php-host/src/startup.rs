@@ -48,6 +48,7 @@ pub(crate) fn start(settings: &HostSettings, supervisor: u32) -> Result<Event, S
     if !chosen_huge_pages {
         process::set_variable(HUGE_PAGES, b"1");
     }
+    engine::use_xdebug(settings.xdebug);
     boot_files::begin(settings);
     let started = start_engine(&files, sapi_name, entries);
     boot_files::pause();

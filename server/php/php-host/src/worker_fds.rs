@@ -47,6 +47,7 @@ fn connect(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link
     drop(fds.memory);
     backtrace::set_sink(channel.backtrace_sink());
     engine::announce_death_to(channel.dying_mark().as_ptr(), fds.gateway_bell.as_raw_fd());
+    engine::announce_debugger_to(channel.debugged_mark().as_ptr());
     engine::backtrace::install(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
     let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));

@@ -5,7 +5,9 @@
 
 use crate::sandbox;
 use outboard_config::{self as config, App, Mode};
-use outboard_ring::control::{ControlGroup, HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{
+    ControlGroup, HostSettings, Isolation, Rlimits, WorkerScript, Xdebug,
+};
 use outboard_spawner::users;
 use rustix::process::{getegid, geteuid};
 use std::collections::BTreeMap;
@@ -27,6 +29,14 @@ const INI_OF_CLI: [(&str, &str); 6] = [
     ("output_buffering", "0"),
     ("display_errors", "0"),
 ];
+
+/// Xdebug connects by the trigger of a request, and by nothing else.
+const INI_OF_XDEBUG: [(&str, &str); 2] =
+    [("xdebug.mode", "debug"), ("xdebug.start_with_request", "trigger")];
+
+/// The port that a debugger listens on.
+const CLIENT_PORT: &str = "xdebug.client_port";
+const DEFAULT_CLIENT_PORT: u16 = 9003;
 
 const FORCE_RESTART_TIMEOUT: &str = "opcache.force_restart_timeout";
 
@@ -82,6 +92,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
             address_space_bytes: php.rlimits.address_space_bytes,
         },
         worker: worker(&app.mode),
+        xdebug: if app.debug.in_all_workers { Xdebug::AsConfigured } else { Xdebug::Never },
     })
 }
 
@@ -104,6 +115,26 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         boot_request: None,
     });
     Ok(settings)
+}
+
+/// Has PHP debug each request, one at a time in a process. Settings of Xdebug in the configuration take precedence; those of
+/// ini files, which may have it profile all requests, do not. A script boots once for each request, or its snapshot is
+/// forked: a debugger's session ends with the process.
+pub(crate) fn debug(settings: &mut HostSettings) {
+    settings.xdebug = Xdebug::Always;
+    for (name, value) in INI_OF_XDEBUG {
+        settings.ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+    if let Some(worker) = &mut settings.worker {
+        worker.concurrency = 1;
+        worker.lists_files = false;
+        if worker.isolation == Isolation::Rewind {
+            worker.isolation = Isolation::Fork;
+        }
+    }
+    let port = settings.ini.get(CLIENT_PORT).and_then(|port| port.parse().ok());
+    let ports = settings.sandbox.as_mut().and_then(|sandbox| sandbox.connect_ports.as_mut());
+    ports.into_iter().for_each(|ports| ports.push(port.unwrap_or(DEFAULT_CLIENT_PORT)));
 }
 
 /// Has the host boot a script of classic mode with a request.

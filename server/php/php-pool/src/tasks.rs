@@ -63,6 +63,10 @@ pub struct Tasks {
     config: config::Tasks,
     /// The task workers.
     pub pool: Rc<Pool>,
+    /// Those with Xdebug, for tasks of requests that are debugged.
+    debug_pool: Option<Rc<Pool>>,
+    /// How many tasks they have, or wait for them.
+    debugged: Cell<usize>,
     /// Counts the memory of running tasks, in addition to that of the queue.
     memory: Rc<Account>,
     queue: RefCell<Queue>,
@@ -111,7 +115,7 @@ impl Tasks {
     pub fn start(
         app: &str,
         config: config::Tasks,
-        (pool, memory): (Rc<Pool>, Rc<Account>),
+        (pool, debug_pool, memory): (Rc<Pool>, Option<Rc<Pool>>, Rc<Account>),
         journal: Option<TaskJournal>,
         log: Rc<ErrorLog>,
     ) -> Rc<Self> {
@@ -125,6 +129,8 @@ impl Tasks {
             app: app.to_owned(),
             config,
             pool,
+            debug_pool,
+            debugged: Cell::default(),
             memory,
             queue: RefCell::new(Queue::new(limits)),
             journal: journal.map(Rc::new),
@@ -152,6 +158,11 @@ impl Tasks {
     /// Traces the attempts from now on.
     pub fn trace_by(&self, tracer: Rc<dyn TaskTracer>) {
         self.tracer.replace(Some(tracer));
+    }
+
+    /// The pools of its workers.
+    pub fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
+        std::iter::once(&self.pool).chain(&self.debug_pool)
     }
 
     /// The app's name.
@@ -199,21 +210,27 @@ impl Tasks {
         );
         while !self.is_held.get() {
             let mut queue = self.queue.borrow_mut();
-            if queue.running() >= max {
+            // Those that are stopped at a breakpoint keep no others waiting.
+            if queue.running() - self.debugged.get() >= max {
                 return;
             }
             let Some(task) = queue.begin(now_ms()) else { return };
             drop(queue);
             let tasks = self.clone();
+            let debug_pool = self.debug_pool.clone().filter(|_| task.is_debugged);
+            let debugged = usize::from(debug_pool.is_some());
+            self.debugged.update(|count| count + debugged);
             spawn(async move {
                 let tracer = tasks.tracer.borrow().clone();
                 let traced = tracer.map(|tracer| Traced::begin(tracer, &task));
-                let (pool, memory, script) = (&tasks.pool, &tasks.memory, &tasks.config.script);
+                let pool = debug_pool.as_ref().unwrap_or(&tasks.pool);
+                let (memory, script) = (&tasks.memory, &tasks.config.script);
                 let attempts = Attempts { pool, memory, script };
                 let outcome = attempts.attempt(&task, traced.as_ref()).await;
                 if let Some(traced) = traced {
                     traced.end(&tasks.app, &task, outcome.attempt);
                 }
+                tasks.debugged.update(|count| count - debugged);
                 tasks.settle(&task, outcome);
             });
         }
@@ -293,7 +310,7 @@ async fn run(tasks: Rc<Tasks>) {
             tasks.begin_due();
         } else if tasks.queue.borrow().running() == 0 {
             // Otherwise tasks and pool would keep each other alive.
-            return tasks.pool.set_operations(Rc::new(NoOperations));
+            return tasks.pools().for_each(|pool| pool.set_operations(Rc::new(NoOperations)));
         }
         let now_ms = now_ms();
         let due_ms = tasks.queue.borrow().due_ms().filter(|due_ms| *due_ms > now_ms);

@@ -56,6 +56,21 @@ pub struct HostSettings {
     pub rlimits: Rlimits,
     /// The worker script; `None`: classic mode.
     pub worker: Option<WorkerScript>,
+    /// Whether PHP has Xdebug.
+    pub xdebug: Xdebug,
+}
+
+/// Whether PHP has the extension Xdebug.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Xdebug {
+    /// It has not, even if the ini files load it.
+    #[default]
+    Never,
+    /// If the ini files load it.
+    AsConfigured,
+    /// It has, and each request connects to the debugger.
+    Always,
 }
 
 /// A program that a host runs in place of PHP, with the settings of an app's PHP.

@@ -4,6 +4,7 @@ use super::access::{self, Access};
 use super::compose::{self, Compose, Prefetch};
 use super::condition::{self, Condition, Names};
 use super::context::Context;
+use super::debug::Debug;
 use super::deny::Deny;
 use super::headers::{self, HeaderRule};
 use super::maintenance::{self, Maintenance};
@@ -64,6 +65,8 @@ pub struct App {
     pub access: Access,
     /// When clients get a page in its place; `None`: never.
     pub maintenance: Option<Maintenance>,
+    /// Whose requests get a worker with Xdebug.
+    pub debug: Debug,
     /// Rate limits by keys that scripts choose, by name.
     pub rate_limits: BTreeMap<String, RateLimit>,
     /// Denied paths, and directories in which no script runs.
@@ -148,6 +151,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         access: access::access(raw, &scripts, &names, &base, context),
         maintenance: maintenance::maintenance(&raw.maintenance, &root, &at("maintenance"), context),
+        debug: Debug::of(&raw.debug, &at("debug"), context),
         rate_limits: rate_limit::of_scripts(&raw.rate_limits, &base, context),
         deny: deny(raw, &base, context),
         requires_client_certificate: raw.require_client_certificate,

@@ -26,6 +26,7 @@ impl App {
             access,
             requires_client_certificate,
             maintenance,
+            debug,
             // Whose routes host and path decide: those of scripts are templates, others are not.
             name: _,
             hosts: _,
@@ -69,6 +70,7 @@ impl App {
             (!access.rules.is_empty(), "access"),
             (!access.identity_headers.is_empty(), "access"),
             (maintenance.is_some(), "maintenance"),
+            (debug.is_on(), "debug"),
             (*requires_client_certificate, "require_client_certificate"),
         ]
         .into_iter()

@@ -65,6 +65,7 @@ pub(super) fn develop(app: &mut App) {
     if let Some(tasks) = &mut app.tasks {
         tasks.workers = 1;
     }
+    app.debug.develop();
     app.page_cache = None;
     app.compressed_files_bytes = None;
     app.static_files.revalidate_always();

@@ -23,6 +23,11 @@ impl Peers {
         Self { networks, unix: written.contains(&Peer::Unix) }
     }
 
+    /// Whether they are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.networks.is_empty() && !self.unix
+    }
+
     /// Whether it has a peer; one on a Unix socket has no address.
     pub fn contains(&self, peer: Option<IpAddr>) -> bool {
         peer.map_or(self.unix, |address| self.networks.contains(address))

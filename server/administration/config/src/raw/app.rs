@@ -3,6 +3,7 @@
 use super::access::Access;
 use super::compose::{Compose, Prefetch};
 use super::condition::{Condition, If};
+use super::debug::Debug;
 use super::limits::RequestLimits;
 use super::log::Log;
 use super::maintenance::MaintenanceEntry;
@@ -107,6 +108,9 @@ table! {
         /// Maintenance: `true`, or a table. Clients get 503 with `Retry-After` and a page in place of the app.
         #[schemars(extend("x-alias" = ["maintenance_mode", "down"]))]
         pub(crate) maintenance: MaintenanceEntry = MaintenanceEntry::default(),
+        /// Debugging with Xdebug: whose requests get a worker that has it.
+        #[schemars(extend("x-alias" = ["xdebug", "debugger"]))]
+        pub(crate) debug: Debug = Debug::default(),
         /// Rate limits by keys that scripts choose, with `Outboard\RateLimit`: one table
         /// `[app.NAME.rate_limits.LIMIT]` for each.
         #[schemars(extend("x-alias" = ["rate_limiter", "limiters"]))]

@@ -74,8 +74,9 @@ void outboard_connections_opened(int fd)
 }
 
 /* In connect(2): true when a connection that the worker has kept is taken instead. */
-bool outboard_connections_connect(int fd)
+bool outboard_connections_connect(int fd, const void *caller)
 {
+	(void) caller;
 	outboard_connections_opened(fd);
 	return outboard_adoption_connect(fd);
 }

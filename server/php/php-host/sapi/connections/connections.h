@@ -32,7 +32,7 @@ typedef struct {
 outboard_descriptor *outboard_descriptor_of(int fd);
 void outboard_connections_set_boot(bool runs);
 bool outboard_sever(int fd);
-bool outboard_connections_connect(int fd);
+bool outboard_connections_connect(int fd, const void *caller);
 void outboard_connections_opened(int fd);
 void outboard_connection_sever(int fd);
 void outboard_connection_is_refused(const char *kind, const char *place, const char *why);

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "api/api.h"
 #include "connections/connections.h"
+#include "debugger/debugger.h"
 #include "doctor/doctor.h"
 #include "fork/fork.h"
 #include "opcache/opcache.h"
@@ -39,6 +40,7 @@ static void add_functions(void)
 }
 
 static const outboard_hook engine_module[] = {
+	outboard_debugger_choose,
 	outboard_variables_startup,
 	outboard_user_ini_startup,
 	/* Before opcache's post-startup, which wraps the functions that it finds (ZendAccelerator.c). */
@@ -147,9 +149,9 @@ static const outboard_hook fork_done[] = {outboard_rewind, NULL};
 static const outboard_hook rewind_due[] = {outboard_connections_keep, NULL};
 
 /* At each start of PHP's request: the engine puts its own handler back. */
-static const outboard_hook classic_started[] = {outboard_kv_hook, NULL};
+static const outboard_hook classic_started[] = {outboard_kv_hook, outboard_debugger_request, NULL};
 static bool (*const answer[])(const outboard_request *) = {outboard_opcache_answer, NULL};
-static const outboard_hook request_due[] = {outboard_doctor_examine, NULL};
+static const outboard_hook request_due[] = {outboard_doctor_examine, outboard_debugger_request, NULL};
 static void (*const request_began[])(const outboard_request *) = {outboard_opcache_clock_set, NULL};
 static const outboard_hook request_read[] = {outboard_reset_session_path, NULL};
 static bool (*const handler_due[])(outboard_request_state *) = {outboard_resume_before_handler, NULL};
@@ -172,7 +174,7 @@ static const outboard_hook child_due[] = {outboard_request_reads_note_fork, NULL
 static const outboard_hook child_loop[] = {outboard_loop_forget, PROGRAMS(outboard_program_forget_coroutines) NULL};
 static const outboard_hook code_ended[] = {outboard_child_code_ended, NULL};
 
-static bool (*const connects[])(int) = {outboard_connections_connect, NULL};
+static bool (*const connects[])(int, const void *) = {outboard_debugger_connects, outboard_connections_connect, NULL};
 static void (*const severed_used[])(int) = {outboard_severed_is_used, NULL};
 
 #define LIST(name) .name = name

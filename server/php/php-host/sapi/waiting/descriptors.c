@@ -202,7 +202,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
 	REAL(connect);
 	/* A library may connect before the engine has started. */
-	if (outboard_stations && OUTBOARD_ANY_HOOK(connects, fd)) {
+	if (outboard_stations && OUTBOARD_ANY_HOOK(connects, fd, __builtin_return_address(0))) {
 		return 0;
 	}
 	if (!outboard_may_wait() || !outboard_is_blocking(fd)) {

@@ -53,6 +53,10 @@ static enum wait_result wait_unless_in_use(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us, uint64_t *other)
 {
 	int saved_errno = errno;
+	/* While code is stopped at a breakpoint nothing else runs. */
+	if (UNEXPECTED(outboard_host.debugger >= 0) && count == 1 && fds->fd == outboard_host.debugger) {
+		return WAIT_IMPOSSIBLE;
+	}
 	if (outboard_is_cancelled()) {
 		outboard_throw_if_cancelled();
 		return WAIT_ENDED;

@@ -123,11 +123,16 @@ const zend_function_entry outboard_worker_functions[] = {
 	PHP_FE_END
 };
 
-/* Compiles and runs PHP code of the host (runtime/, embedded by build.rs). */
+/* Compiles and runs PHP code of the host (runtime/, embedded by build.rs). A debugger stops nowhere in it, and takes the
+ * application's script for the first one (Xdebug's statement handler and execute_ex). */
 void outboard_run_source(const unsigned char *text, size_t len, const char *name)
 {
 	OUTBOARD_ASSERT(text[len] == 0); /* the scanner looks one byte ahead */
 	zend_string *source = zend_string_init((const char *) text, len, false);
+	const uint32_t options = CG(compiler_options);
+	void (*const execute)(zend_execute_data *) = zend_execute_ex;
+	CG(compiler_options) &= ~ZEND_COMPILE_EXTENDED_STMT;
+	zend_execute_ex = execute_ex;
 	zend_op_array *code =
 		zend_compile_string(source, name, ZEND_COMPILE_POSITION_AFTER_OPEN_TAG);
 	zend_string_release(source);
@@ -139,6 +144,8 @@ void outboard_run_source(const unsigned char *text, size_t len, const char *name
 		destroy_op_array(code);
 		efree(code);
 	}
+	zend_execute_ex = execute;
+	CG(compiler_options) = options;
 }
 
 static void run_configured(void)

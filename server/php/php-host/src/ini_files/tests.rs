@@ -1,5 +1,5 @@
 use super::*;
-use outboard_ring::control::Rlimits;
+use outboard_ring::control::{Rlimits, Xdebug};
 use std::collections::BTreeMap;
 
 struct Home(PathBuf);
@@ -53,6 +53,7 @@ fn settings() -> HostSettings {
         control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
+        xdebug: Xdebug::Never,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Settings of a host, as the gateway sends them.
 
 use super::fixtures;
-use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript, Xdebug};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -29,6 +29,7 @@ pub fn settings() -> HostSettings {
         control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
+        xdebug: Xdebug::Never,
     }
 }
 

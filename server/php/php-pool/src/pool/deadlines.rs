@@ -66,10 +66,12 @@ fn enforce_one(
     let Some(worker) = members.roster.get_mut(slot) else { return };
     let backtrace = worker.process.channel.backtrace(tag);
     let can_cancel = worker.can_cancel();
+    // Code that is stopped at a breakpoint goes on when its developer says so.
+    let is_debugged = core.settings.is_debugged && worker.process.channel.is_debugged();
     let Some(lease) = worker.leases.get_mut(tag) else { return };
     // One from before the deadline does not tell where the request is now.
     let has_backtrace = backtrace.is_some() && backtrace != lease.earlier_backtrace;
-    let deadline_ms = lease.timing.map(|timing| timing.deadline_ms);
+    let deadline_ms = lease.timing.map(|timing| timing.deadline_ms).filter(|_| !is_debugged);
     let bounds = Bounds::Running { deadline_ms, drain_deadline_ms };
     let watch = Watch { bounds, stage: lease.stage, has_backtrace, can_cancel };
     let step = step(now_ms, &watch);

@@ -138,7 +138,9 @@ impl OperationQueue {
         };
         let (way, memory) = (Way::Here(Rc::downgrade(&self.link)), worker.memory().clone());
         let context = trace.as_ref().map(Scope::context);
-        let requester = Requester { way, worker: worker.id, request, memory, trace, context };
+        let is_debugged = self.core().settings.is_debugged;
+        let worker = worker.id;
+        let requester = Requester { way, worker, request, memory, trace, context, is_debugged };
         self.pending.borrow_mut().push_back((requester, payload.to_vec()));
         self.core().active.list_pool();
     }
@@ -167,8 +169,9 @@ impl OperationQueue {
         let memory = remote.memory().clone();
         // Before all completions, after which the worker may be lent.
         shard.send(thread, Message::Begun { worker, bytes: payload.len() });
-        let requester =
-            Requester { way: Way::Remote(remote), worker, request, memory, trace: None, context };
+        let (way, trace) = (Way::Remote(remote), None);
+        let is_debugged = self.core().settings.is_debugged;
+        let requester = Requester { way, worker, request, memory, trace, context, is_debugged };
         let operations = self.operations.borrow().clone();
         // As in `begin_pending`.
         let Ok(operation) = Operation::decode(payload) else { return };

@@ -13,6 +13,9 @@ use outboard_supervisor::zygote::AsUser;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The longest idle time of workers with Xdebug.
+const DEBUG_IDLE_MS: u64 = 10_000;
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct PoolSettings {
@@ -56,6 +59,8 @@ pub struct PoolSettings {
     pub start_timeout_ms: u64,
     /// The maximum age of a snapshot.
     pub snapshot_max_age_ms: u64,
+    /// Whether a request has no deadline while a debugger is attached to its worker.
+    pub(crate) is_debugged: bool,
     /// Whether workers get direct connections.
     pub has_direct: bool,
     /// Whether quick workers run on the core of their gateway's thread.
@@ -114,8 +119,33 @@ impl PoolSettings {
             start_timeout_ms: pool.start_timeout_ms,
             snapshot_max_age_ms: pool.snapshot_max_age_ms,
             may_share_core: true,
+            is_debugged: false,
             has_direct: app.has_direct(),
         })
+    }
+
+    /// The settings of workers with Xdebug: few, without a process while there is nothing to debug.
+    #[must_use]
+    pub fn of_debugged(&self, workers: u32) -> Self {
+        let mut host = self.host.clone();
+        host.app = format!("{}:debug", self.host.app);
+        host_settings::debug(&mut host);
+        Self {
+            app: format!("{}:debug", self.app),
+            min: Some(0),
+            max: Some(workers as usize),
+            spare: 0,
+            loopback_slots: 0,
+            queue_length: self.queue_length.max(workers as usize),
+            // What has changed since a script was booted is seen soon.
+            idle_timeout_ms: self.idle_timeout_ms.min(DEBUG_IDLE_MS),
+            slow_ms: None,
+            is_debugged: true,
+            may_share_core: false,
+            has_direct: false,
+            host,
+            ..self.clone()
+        }
     }
 
     /// Whether all processes end without requests. A program that has its own connections is never idle.

@@ -41,7 +41,7 @@ use outboard_buffer::RequestBody;
 use outboard_log::{Level, Opener, Sink, Target};
 pub(crate) use outboard_reactor::testing::in_loop;
 use outboard_ring::channel::WaitCall;
-use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript};
+use outboard_ring::control::{self, HostSettings, Isolation, Rlimits, WorkerScript, Xdebug};
 use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
@@ -82,6 +82,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         control_group: None,
         rlimits: Rlimits::default(),
         worker: Some(worker),
+        xdebug: Xdebug::Never,
     };
     PoolSettings {
         app: "site".into(),
@@ -104,6 +105,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         slow_ms: None,
         start_timeout_ms: 5_000,
         snapshot_max_age_ms: 300_000,
+        is_debugged: false,
         has_direct: false,
         may_share_core: true,
     }

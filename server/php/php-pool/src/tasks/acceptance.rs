@@ -18,7 +18,8 @@ impl Tasks {
         let IncomingTask {
             requester, name, data, delay_ms, is_awaited, retries, held: _held, ..
         } = task;
-        let task = Task { trace: requester.context(), ..self.new_task(&name, data, retries) };
+        let (trace, is_debugged) = (requester.context(), requester.is_debugged());
+        let task = Task { trace, is_debugged, ..self.new_task(&name, data, retries) };
         let id = task.id;
         // An awaited task is not journaled: its requester would not survive a restart.
         if let Some(journal) = self.journal.clone().filter(|_| !is_awaited) {

@@ -114,7 +114,8 @@ fn encode(task: &Task, due_ms: u64) -> Vec<u8> {
     out.extend_from_slice(&name_len.to_le_bytes());
     out.extend_from_slice(&task.name);
     out.extend_from_slice(&task.data);
-    let accepted = Task { attempts: 0, losses: 0, trace: None, ..task.clone() };
+    let not_stored = Task { trace: None, is_debugged: false, ..task.clone() };
+    let accepted = Task { attempts: 0, losses: 0, ..not_stored };
     debug_assert_eq!(decode(task.id, &out), Some((accepted, due_ms)));
     out
 }

@@ -43,12 +43,14 @@ pub(super) struct Task {
     pub losses: u32,
     /// The trace that its attempts are part of; not journaled.
     pub trace: Option<TraceContext>,
+    /// Whether the request that has dispatched it was debugged; not journaled.
+    pub is_debugged: bool,
 }
 
 impl Task {
     pub(super) fn new(id: u64, name: &[u8], data: Vec<u8>, retries: u8) -> Self {
         let (name, data) = (name.into(), data.into());
-        Self { id, name, data, retries, attempts: 0, losses: 0, trace: None }
+        Self { id, name, data, retries, attempts: 0, losses: 0, trace: None, is_debugged: false }
     }
 
     fn bytes(&self) -> u64 {

@@ -26,7 +26,10 @@ pub(super) fn encode(task: &Task, due_ms: u64) -> Vec<u8> {
     out.extend_from_slice(&(task.name.len() as u32).to_le_bytes());
     out.extend_from_slice(&task.name);
     out.extend_from_slice(&task.data);
-    debug_assert_eq!(decode(&out), Some((Task { trace: None, ..task.clone() }, due_ms)));
+    debug_assert_eq!(
+        decode(&out),
+        Some((Task { trace: None, is_debugged: false, ..task.clone() }, due_ms))
+    );
     out
 }
 

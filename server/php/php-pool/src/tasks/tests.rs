@@ -195,7 +195,7 @@ fn start(config: config::Tasks, journal: Option<TaskJournal>) -> Rc<Tasks> {
     let sink = Rc::new(Sink::open(Target::Off, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Error));
     let memory = Memory::new(64 << 20).of_app("site").operations;
-    Tasks::start("site", config, (pool_of(sequential()), memory), journal, log)
+    Tasks::start("site", config, (pool_of(sequential()), None, memory), journal, log)
 }
 
 /// A store in memory; its directory is removed at the end.

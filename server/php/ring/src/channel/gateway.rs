@@ -121,6 +121,11 @@ impl GatewayChannel {
         self.mapping.header().dying.load(Ordering::Acquire) != 0
     }
 
+    /// Whether a debugger is attached to it, as the worker says.
+    pub fn is_debugged(&self) -> bool {
+        self.mapping.header().debugged.load(Ordering::Relaxed) != 0
+    }
+
     /// Offers the request that is about to be pushed. The order matters: the worker must not see
     /// the frame without the offer (SYNC 1 of the ring).
     pub fn offer(&self, tag: Tag) {

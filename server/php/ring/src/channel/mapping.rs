@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
@@ -58,8 +58,10 @@ pub(super) struct Header {
     pub(super) epoch: AtomicU32,
     /// Other than 0 once the worker is about to die.
     pub(super) dying: AtomicU32,
+    /// Other than 0 while a debugger is attached to the worker.
+    pub(super) debugged: AtomicU32,
     /// Atomics as well: the peer may write here, too.
-    _pad: [AtomicU32; 25],
+    _pad: [AtomicU32; 24],
     requests: Cursors,
     responses: Cursors,
     /// Of the backtrace; odd while it is being written.

@@ -58,6 +58,12 @@ impl WorkerChannel {
         &self.mapping.header().dying
     }
 
+    /// Where a worker writes a number other than 0 while a debugger is attached to it: for as long as the channel.
+    #[cfg(not(loom))]
+    pub fn debugged_mark(&self) -> &AtomicU32 {
+        &self.mapping.header().debugged
+    }
+
     /// Starts the request whose frame was received; false if the gateway has withdrawn it.
     pub fn start(&self, tag: Tag) -> bool {
         let claims = &self.mapping.header().claims;

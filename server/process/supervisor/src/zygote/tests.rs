@@ -1,5 +1,5 @@
 use super::*;
-use outboard_ring::control::Rlimits;
+use outboard_ring::control::{Rlimits, Xdebug};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +24,7 @@ pub(crate) fn settings() -> HostSettings {
         control_group: None,
         rlimits: Rlimits::default(),
         worker: None,
+        xdebug: Xdebug::Never,
     }
 }
 

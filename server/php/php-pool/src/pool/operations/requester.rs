@@ -62,6 +62,8 @@ pub struct Requester {
     pub(super) trace: Option<Scope>,
     /// What follows from the request is part of this trace; set on the lead's thread as well.
     pub(super) context: Option<TraceContext>,
+    /// Whether a debugger may be attached to it.
+    pub(super) is_debugged: bool,
 }
 
 impl Requester {
@@ -92,6 +94,11 @@ impl Requester {
         {
             link.operation_forwarded(self.worker, bytes);
         }
+    }
+
+    /// Whether what it requests is debugged as well.
+    pub(crate) fn is_debugged(&self) -> bool {
+        self.is_debugged
     }
 
     /// Sends a completion without waiting: what does not fit into the ring is queued. Callers that send
