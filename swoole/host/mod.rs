@@ -66,6 +66,7 @@ pub(crate) fn run(
         state_report: None,
         starts_server: true,
         arguments,
+        exit_ends_script: false,
         boot_request: None,
     };
     startup::start(&settings(ini), process::parent())

@@ -196,9 +196,8 @@ impl GenerationBuilder {
         let name = config.kv_namespace.as_deref();
         let namespace = name.and_then(|name| opening.entities.as_ref()?.namespace(name).cloned());
         let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
-        let debug_pool = app
-            .may_be_debugged()
-            .then(|| opening.started.start(debug_settings, Shard::only(), logs));
+        let debug_pool =
+            app.debug.is_on().then(|| opening.started.start(debug_settings, Shard::only(), logs));
         let own = (pool, debug_pool, memory.clone());
         let tasks = Tasks::start(&app.name, config.clone(), own, journal, logs.error.clone());
         self.begin_tasks(&tasks, opening.predecessor);

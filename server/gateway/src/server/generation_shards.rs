@@ -50,7 +50,7 @@ impl GenerationShards {
     pub(crate) fn new(config: &Config, count: usize, predecessor: Option<&Generation>) -> Self {
         let names = || config.apps.iter().map(|app| app.name.clone());
         let account = |app: String| (app.clone(), generation::upstream_account(config, &app));
-        let debugged = config.apps.iter().filter(|app| app.may_be_debugged());
+        let debugged = config.apps.iter().filter(|app| app.debug.is_on());
         Self {
             pools: names().map(|app| (app, PoolShards::new(count))).collect(),
             debug_pools: debugged.map(|app| (app.name.clone(), PoolShards::new(count))).collect(),

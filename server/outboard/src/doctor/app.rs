@@ -109,6 +109,7 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
             class: None,
             starts_server: false,
             arguments: Vec::new(),
+            exit_ends_script: false,
             state_report: None,
         });
     }

@@ -24,6 +24,8 @@ typedef struct {
 	bool is_program;
 	bool is_fork; /* handles one request and exits, or is rewound */
 	const zend_file_handle *script; /* while it runs */
+	bool exit_ends_script; /* exit() in a request ends the script as well */
+	bool has_exited; /* state/request_state.c: so it has */
 	/* snapshot/boot_request.c: the script was written for classic mode, and takes a snapshot. */
 	bool boots_classic;
 	/* snapshot/boot_request_reads.c: what the script reads of the request is recorded. */

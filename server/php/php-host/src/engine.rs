@@ -31,6 +31,7 @@ unsafe extern "C" {
     fn outboard_children_watch(watch: bool);
     fn outboard_boot_files_record(record: bool);
     fn outboard_time_limit_start() -> bool;
+    fn outboard_boot_document_root(path: *const c_char);
     fn outboard_debugger_use(wanted: u32);
     fn outboard_debugger_announce_to(mark: *mut u32);
     fn outboard_crash_announce_to(mark: *mut u32, bell: RawFd);
@@ -120,6 +121,12 @@ pub(crate) fn start_time_limit() -> io::Result<()> {
 pub(crate) fn watch_children(watch: bool) {
     // SAFETY: sets a flag that the handlers of fork(2) read.
     unsafe { outboard_children_watch(watch) }
+}
+
+/// Sets the `DOCUMENT_ROOT` of a worker script that boots.
+pub(crate) fn set_document_root(path: CString) {
+    // SAFETY: sets a variable of the C side; the string is never freed.
+    unsafe { outboard_boot_document_root(path.into_raw()) }
 }
 
 /// Sets whether PHP has Xdebug; before [`start`].

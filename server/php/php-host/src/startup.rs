@@ -49,6 +49,8 @@ pub(crate) fn start(settings: &HostSettings, supervisor: u32) -> Result<Event, S
         process::set_variable(HUGE_PAGES, b"1");
     }
     engine::use_xdebug(settings.xdebug);
+    let root = CString::new(settings.document_root.as_os_str().as_bytes());
+    engine::set_document_root(root.map_err(|error| StartError::new("the root", error))?);
     boot_files::begin(settings);
     let started = start_engine(&files, sapi_name, entries);
     boot_files::pause();

@@ -141,8 +141,7 @@ fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
         engine::worker_script::run(
             &path,
             (&raw mut *script).cast(),
-            settings.frankenphp,
-            settings.concurrency.max(1),
+            settings,
             report.as_deref(),
             boot_request.as_ref(),
         )

@@ -108,6 +108,7 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         concurrency: tasks.concurrency,
         isolation: Isolation::Reset,
         lists_files: false,
+        exit_ends_script: false,
         frankenphp: settings.worker.as_ref().is_none_or(|worker| worker.frankenphp),
         state_report: None,
         starts_server: settings.worker.as_ref().is_some_and(|worker| worker.starts_server),
@@ -127,6 +128,7 @@ pub(crate) fn debug(settings: &mut HostSettings) {
     }
     if let Some(worker) = &mut settings.worker {
         worker.concurrency = 1;
+        worker.exit_ends_script = true;
         worker.lists_files = false;
         if worker.isolation == Isolation::Rewind {
             worker.isolation = Isolation::Fork;
@@ -145,6 +147,7 @@ pub(crate) fn run_snapshot(settings: &mut HostSettings, script: PathBuf, boot_re
         concurrency: 1,
         isolation: Isolation::Rewind,
         lists_files: true,
+        exit_ends_script: false,
         frankenphp: false,
         state_report: None,
         starts_server: false,
@@ -163,6 +166,7 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
             config::Isolation::Rewind => Isolation::Rewind,
         },
         lists_files: worker.watch && worker.isolation != config::Isolation::Reset,
+        exit_ends_script: worker.exit_ends_script,
         frankenphp: worker.frankenphp,
         state_report: worker.state_report.clone(),
         starts_server: worker.starts_server,

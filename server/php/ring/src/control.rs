@@ -134,6 +134,9 @@ pub struct WorkerScript {
     pub isolation: Isolation,
     /// Whether the files are listed that the start of the script reads, if it boots in the zygote.
     pub lists_files: bool,
+    /// Whether `exit()` in a request ends the script, with the destructors of all its objects, before the response
+    /// does.
+    pub exit_ends_script: bool,
     /// Whether the functions of FrankenPHP exist as well.
     pub frankenphp: bool,
     /// The file for the state at the start of each request, for `outboard doctor state`.

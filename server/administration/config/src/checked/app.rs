@@ -151,7 +151,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         access: access::access(raw, &scripts, &names, &base, context),
         maintenance: maintenance::maintenance(&raw.maintenance, &root, &at("maintenance"), context),
-        debug: Debug::of(&raw.debug, &at("debug"), context),
+        debug: debug(raw, is_worker, &at("debug"), context),
         rate_limits: rate_limit::of_scripts(&raw.rate_limits, &base, context),
         deny: deny(raw, &base, context),
         requires_client_certificate: raw.require_client_certificate,
@@ -190,6 +190,11 @@ fn check_direct(file: &raw::File, app: &App, context: &mut Context<'_>) {
             .hint("remove `direct`, or that: the gateway has to see each request for it");
         context.value(&["app", &app.name, "worker", "direct"], Kind::Conflict, fault);
     }
+}
+
+/// A program that starts a server has connections of its own.
+fn debug(raw: &raw::App, is_worker: bool, place: &[&str], context: &mut Context<'_>) -> Debug {
+    Debug::of(&raw.debug, is_worker && raw.worker.starts_server, place, context)
 }
 
 /// With several apps, each has no namespaces unless it names them.

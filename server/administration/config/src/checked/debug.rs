@@ -2,10 +2,8 @@
 //!
 //! Invariant: in production only what is written permits it.
 
-use super::app::App;
 use super::context::Context;
 use super::peers::Peers;
-use super::worker::Mode;
 use crate::raw;
 use crate::scalar::Peer;
 use std::net::IpAddr;
@@ -19,17 +17,25 @@ pub struct Debug {
     pub workers: u32,
     /// Whether other workers keep an Xdebug that the ini files load.
     pub in_all_workers: bool,
+    /// Whether the app is a program that starts a server, and has connections of its own.
+    is_program: bool,
 }
 
 impl Debug {
     /// `place` is that of the table.
-    pub(super) fn of(table: &raw::Debug, place: &[&str], context: &mut Context<'_>) -> Self {
+    pub(super) fn of(
+        table: &raw::Debug,
+        is_program: bool,
+        place: &[&str],
+        context: &mut Context<'_>,
+    ) -> Self {
         let place = [place, &["clients"]].concat();
         let clients = table.clients.as_ref().map(|clients| context.peers(&place, clients));
         Self {
             clients: clients.as_deref().map(Peers::new),
             workers: table.workers,
             in_all_workers: table.in_all_workers,
+            is_program,
         }
     }
 
@@ -42,20 +48,12 @@ impl Debug {
 
     /// Whether any client may.
     pub fn is_on(&self) -> bool {
-        self.clients.as_ref().is_some_and(|clients| !clients.is_empty())
+        !self.is_program && self.clients.as_ref().is_some_and(|clients| !clients.is_empty())
     }
 
     /// Whether a client may; one on a Unix socket has no address.
     pub fn admits(&self, client: Option<IpAddr>) -> bool {
         self.clients.as_ref().is_some_and(|clients| clients.contains(client))
-    }
-}
-
-impl App {
-    /// Whether any client may debug it. A program that starts a server has connections of its own.
-    pub fn may_be_debugged(&self) -> bool {
-        let is_program = matches!(&self.mode, Mode::Worker(worker) if worker.starts_server);
-        self.debug.is_on() && !is_program
     }
 }
 

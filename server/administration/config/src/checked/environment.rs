@@ -66,6 +66,9 @@ pub(super) fn develop(app: &mut App) {
         tasks.workers = 1;
     }
     app.debug.develop();
+    if let Mode::Worker(worker) = &mut app.mode {
+        worker.exit_ends_script = true;
+    }
     app.page_cache = None;
     app.compressed_files_bytes = None;
     app.static_files.revalidate_always();

@@ -53,6 +53,9 @@ table! {
         /// Arguments of a program that starts a server.
         #[serde(with = "As::<Vec<PlainText>>")]
         pub arguments: Vec<String> = Vec::new(),
+        /// Whether `exit` in a request ends the script as well: in development mode.
+        #[serde(skip)]
+        pub exit_ends_script: bool = false,
         /// File for a report of the state at the start of each request; `outboard doctor state` sets it.
         #[serde(skip)]
         pub state_report: Option<PathBuf> = None,

@@ -304,6 +304,28 @@ static void register_each(zval *target, int source)
 
 static void (*import_process_environment)(zval *target);
 
+static const char *document_root = "";
+
+/* For boots: the engine keeps it. */
+void outboard_boot_document_root(const char *path)
+{
+	document_root = path;
+}
+
+/* While a worker script boots: of its own file, as in FrankenPHP. */
+static void register_script(zval *target)
+{
+	const char *file = SG(request_info).path_translated;
+	const size_t root_len = strlen(document_root);
+	const bool is_inside = root_len && strncmp(file, document_root, root_len) == 0 && file[root_len] == '/';
+	const char *name = is_inside ? file + root_len : strrchr(file, '/');
+	OUTBOARD_ASSERT(name);
+	register_plain(variable_names[NAME_DOCUMENT_ROOT], document_root, root_len, target);
+	register_plain(variable_names[NAME_SCRIPT_FILENAME], file, strlen(file), target);
+	register_plain(variable_names[NAME_SCRIPT_NAME], name, strlen(name), target);
+	register_plain(variable_names[NAME_PHP_SELF], name, strlen(name), target);
+}
+
 /* Adds the process's environment, then the request's. */
 static void add_environment(zval *target)
 {
@@ -353,6 +375,9 @@ void outboard_register_server_variables(zval *target)
 	zend_hash_extend(Z_ARRVAL_P(target), USUAL_VARIABLES, false);
 	add_environment(target);
 	if (!request) {
+		if (outboard_host.events && !outboard_host.is_program && SG(request_info).path_translated) {
+			register_script(target);
+		}
 		return;
 	}
 	static char self[PATH_MAX]; /* as in user_ini.c */

@@ -10,6 +10,9 @@
 static void report_exception(outboard_request_state *state)
 {
 	if (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception))) {
+		if (state) {
+			state->exited |= zend_is_unwind_exit(EG(exception));
+		}
 		zend_clear_exception();
 		return;
 	}

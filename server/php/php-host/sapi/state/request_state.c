@@ -285,6 +285,18 @@ static void call_shutdown_functions(outboard_request_state *state)
 	php_free_shutdown_functions();
 }
 
+/*
+ * As after exit() under php-fpm: what is left of all objects may be part of the response, as what Symfony's dd() has
+ * collected is. The script cannot go on with them.
+ */
+static void destroy_objects(outboard_request_state *state)
+{
+	(void) state;
+	outboard_host.is_tainted = true;
+	outboard_host.has_exited = true;
+	zend_objects_store_call_destructors(&EG(objects_store));
+}
+
 /* One at a time: after an error in a callback, outer buffers are not part of the response. */
 static void end_buffers(outboard_request_state *state)
 {
@@ -348,6 +360,9 @@ void outboard_request_state_complete(outboard_request_state *state)
 	state->completed = true;
 	if (BG(user_shutdown_function_names)) {
 		outboard_protected_step(call_shutdown_functions, state);
+	}
+	if (state->exited && outboard_host.exit_ends_script && state->coroutines == 1) {
+		outboard_protected_step(destroy_objects, state);
 	}
 	outboard_protected_step(end_buffers, state);
 	outboard_protected_step(end_session, state);

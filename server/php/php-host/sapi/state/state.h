@@ -62,6 +62,7 @@ typedef struct outboard_request_state {
 	bool is_releasing;     /* reset/held_resources.c */
 	bool has_changed_process; /* process/changes.c */
 	bool cancelled;
+	bool exited; /* by exit() */
 	struct outboard_request_state *next; /* in the free list */
 } outboard_request_state;
 

@@ -335,5 +335,9 @@ bool outboard_serve_requests(zval *callback, enum outboard_serve_mode new_mode)
 	outboard_suspend();
 	loop.handler = NULL;
 	zval_ptr_dtor(&copy);
+	if (outboard_host.has_exited) {
+		zend_throw_unwind_exit();
+		return false;
+	}
 	return loop.handled || (!loop.stopping && !outboard_host.is_broken);
 }

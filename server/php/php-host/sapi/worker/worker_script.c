@@ -185,7 +185,7 @@ static void boot(const char *script)
  * engine has failed. `boot_request` is what a script of classic mode sees while it boots, else NULL.
  */
 bool outboard_worker_script_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
-	const char *state_report, const outboard_request *boot_request)
+	bool exit_ends_script, const char *state_report, const outboard_request *boot_request)
 {
 	const outboard_start start = {.path = script, .state_report = state_report, .boot_request = boot_request};
 	volatile bool sound = false;
@@ -193,6 +193,8 @@ bool outboard_worker_script_run(const char *script, void *events, bool frankenph
 	outboard_host.concurrency = concurrency;
 	outboard_host.events = events;
 	outboard_host.has_frankenphp = frankenphp;
+	/* Other requests of the worker would lose their objects. */
+	outboard_host.exit_ends_script = exit_ends_script && concurrency == 1;
 	OUTBOARD_RUN_HOOKS(script_prepare, &start);
 	zend_first_try {
 		SG(server_context) = NULL;

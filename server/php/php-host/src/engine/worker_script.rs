@@ -2,6 +2,7 @@
 //! server.
 
 use super::structures::Request;
+use outboard_ring::control::WorkerScript;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
@@ -13,6 +14,7 @@ unsafe extern "C" {
         events: *mut c_void,
         frankenphp: bool,
         concurrency: u32,
+        exit_ends_script: bool,
         state_report: *const c_char,
         boot_request: *const Request,
     ) -> bool;
@@ -46,8 +48,7 @@ pub(crate) fn prepare_program(arguments: &[String]) {
 pub(crate) unsafe fn run(
     script: &CStr,
     events: *mut c_void,
-    frankenphp: bool,
-    concurrency: u32,
+    settings: &WorkerScript,
     state_report: Option<&CStr>,
     boot_request: Option<&Request>,
 ) -> bool {
@@ -59,8 +60,9 @@ pub(crate) unsafe fn run(
         outboard_worker_script_run(
             script.as_ptr(),
             events,
-            frankenphp,
-            concurrency,
+            settings.frankenphp,
+            settings.concurrency.max(1),
+            settings.exit_ends_script,
             state_report,
             boot_request,
         )

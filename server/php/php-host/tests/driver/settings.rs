@@ -50,6 +50,7 @@ pub fn settings_of_worker(script: PathBuf) -> HostSettings {
         starts_server: false,
         arguments: Vec::new(),
         state_report: None,
+        exit_ends_script: false,
         boot_request: None,
     };
     let mut settings = settings();

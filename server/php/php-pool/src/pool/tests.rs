@@ -63,6 +63,7 @@ pub(crate) fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         starts_server: false,
         arguments: Vec::new(),
         state_report: None,
+        exit_ends_script: false,
         boot_request: None,
     };
     let host = HostSettings {
