@@ -64,6 +64,23 @@ fn the_deadline_waits_for_a_debugger_and_for_nothing_else() {
 }
 
 #[test]
+fn a_reload_does_not_end_what_is_at_a_breakpoint() {
+    for mode in [Mode::Classic, Mode::Worker] {
+        let tables = "[app.site.debug]\nclients = [\"127.0.0.1\"]\n[app.site.limits]\nrequest_deadline = \"2s\"\n";
+        let stage = Stage::started(mode, tables, "drain_timeout = \"1s\"\n");
+        let mut waiting = stage.debugged("/");
+        let mut session = stage.debugger.accept();
+        session.break_at(&stage.page(), 4);
+        assert_eq!(session.stops("run"), 4);
+        assert!(stage.site.command("reload", &[]).status.success());
+        // It has the present configuration, and takes longer than the reload's drain time-out.
+        stage.site.client().get("/?end=loop").expect(504);
+        session.finish();
+        assert_eq!(waiting.response().expect("the server answers").text(), DEBUGGED, "{mode:?}");
+    }
+}
+
+#[test]
 fn a_request_is_answered_where_no_debugger_listens() {
     for mode in Mode::ALL {
         let mut stage = Stage::new(mode, "");
@@ -150,6 +167,26 @@ fn a_task_of_a_debugged_request_is_debugged_and_others_are_not() {
         session.ends();
         let debugged = DEBUGGED.replace("nobody", "abc").replace("with\n", "with,cba with\n");
         assert_eq!(waiting.response().expect("the server answers").text(), debugged, "{mode:?}");
+    }
+}
+
+#[test]
+fn requests_and_tasks_of_all_threads_are_debugged() {
+    let tables = "[app.site.debug]\nclients = [\"127.0.0.1\"]\n[app.site.tasks]\nworkers = 1\nscript = \"www/worker.php\"\n";
+    let stage =
+        Stage::started(Mode::Worker, tables, "threads = 3\nio.gather_connections = false\n");
+    let expected = DEBUGGED.replace("with\n", "with,ydobon with\n");
+    // Each on a connection of its own, which a thread takes; more of them than there are workers.
+    let waiting: Vec<_> = (0..6).map(|_| stage.debugged("/?end=task")).collect();
+    // A request waits for its task, so all go on at the same time.
+    let sessions = (0..2 * waiting.len()).map(|_| {
+        let session = stage.debugger.accept();
+        std::thread::spawn(move || session.finish())
+    });
+    let sessions: Vec<_> = sessions.collect();
+    sessions.into_iter().for_each(|session| session.join().expect("the session ends"));
+    for mut one in waiting {
+        assert_eq!(one.response().expect("the server answers").text(), expected);
     }
 }
 

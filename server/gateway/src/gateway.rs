@@ -34,6 +34,9 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// How long a request that is debugged may go on after a reload.
+const DEBUG_DRAIN_MS: u64 = 3_600_000;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Gateway {
@@ -172,6 +175,9 @@ impl Gateway {
         streams::activate(&generation, &old.apps);
         old.hand_over_tasks(&self.generation());
         old.retire_pools(drain_timeout_ms);
+        // A developer changes code while it is stopped at a breakpoint.
+        let debugged = old.pools().filter(|pool| pool.is_debugged());
+        debugged.for_each(|pool| pool.retire(drain_timeout_ms.max(DEBUG_DRAIN_MS)));
     }
 
     /// Lists the pools of a generation, and those that will replace them.

@@ -308,6 +308,11 @@ impl Pool {
         self.core.php.borrow().boot.rewind.is_some()
     }
 
+    /// Whether its workers have Xdebug.
+    pub fn is_debugged(&self) -> bool {
+        self.core.settings.is_debugged
+    }
+
     /// Unique in this process.
     pub(crate) fn id(&self) -> u64 {
         self.core.id
