@@ -45,7 +45,8 @@ fn scenarios_in_coroutines() {
 #[test]
 fn the_deadline_waits_for_a_debugger_and_for_nothing_else() {
     for mode in Mode::ALL {
-        let stage = Stage::new(mode, "[app.site.limits]\nrequest_deadline = \"1s\"\n");
+        let stage = Stage::new(mode, "[app.site.limits]\nrequest_deadline = \"2s\"\n");
+        stage.warm_up();
         let mut waiting = stage.debugged("/");
         let mut session = stage.debugger.accept();
         session.break_at(&stage.page(), 4);
@@ -68,6 +69,7 @@ fn a_reload_does_not_end_what_is_at_a_breakpoint() {
     for mode in [Mode::Classic, Mode::Worker] {
         let tables = "[app.site.debug]\nclients = [\"127.0.0.1\"]\n[app.site.limits]\nrequest_deadline = \"2s\"\n";
         let stage = Stage::started(mode, tables, "drain_timeout = \"1s\"\n");
+        stage.warm_up();
         let mut waiting = stage.debugged("/");
         let mut session = stage.debugger.accept();
         session.break_at(&stage.page(), 4);
@@ -193,8 +195,7 @@ fn requests_and_tasks_of_all_threads_are_debugged() {
 #[test]
 fn workers_with_xdebug_leave_when_there_is_nothing_to_debug() {
     let stage = Stage::new(Mode::Worker, "idle_timeout = \"200ms\"\n");
-    stage.debugged("/");
-    stage.debugger.accept().finish();
+    stage.warm_up();
     let asleep = || {
         let status = stage.site.status();
         let pool =

@@ -79,6 +79,14 @@ impl Stage {
         Stage { debugger, site: Configured::start(docroot, &format!("{keys}{text}")) }
     }
 
+    /// Has a request debugged, so that PHP of the next one has started: it connects within its deadline on a busy machine.
+    #[track_caller]
+    pub(crate) fn warm_up(&self) {
+        let mut waiting = self.debugged("/");
+        self.debugger.accept().finish();
+        assert_eq!(waiting.response().expect("the server answers").text(), DEBUGGED);
+    }
+
     /// The file that is debugged.
     pub(crate) fn page(&self) -> String {
         self.site.docroot().path().join("page.php").display().to_string()

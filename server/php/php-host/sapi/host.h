@@ -36,7 +36,7 @@ typedef struct {
 	bool is_rewinding;
 	/* state/protected_call.c: after a bailout the engine can only finish what has begun. */
 	bool is_broken;
-	/* process/changes.c: a request has changed what cannot be put back. */
+	/* process/changes.c: a request has changed what cannot be put back; so has a debugger, and the end of the script's objects. */
 	bool is_tainted;
 	/* connections/connections.c: how many descriptors of the boot are severed, and were not used since in this request. */
 	uint32_t severed;

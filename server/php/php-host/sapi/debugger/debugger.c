@@ -46,23 +46,18 @@ static void announce(bool is_attached)
 	}
 }
 
-static bool is_xdebug(const zend_extension *extension)
+static int is_named(void *extension, void *name)
 {
-	return strcmp(extension->name, "Xdebug") == 0;
-}
-
-static int compare(void *element, void *unused)
-{
-	(void) unused;
-	return is_xdebug(element);
+	return strcmp(((const zend_extension *) extension)->name, name) == 0;
 }
 
 /* The extensions were loaded, and start after the modules (php_module_startup in main.c). */
 void outboard_debugger_choose(void)
 {
-	const bool is_loaded = zend_get_extension("Xdebug") != NULL;
+	char name[] = "Xdebug";
+	const bool is_loaded = zend_get_extension(name) != NULL;
 	if (use == OUTBOARD_XDEBUG_NEVER && is_loaded) {
-		zend_llist_del_element(&zend_extensions, NULL, compare);
+		zend_llist_del_element(&zend_extensions, name, is_named);
 	} else if (use == OUTBOARD_XDEBUG_ALWAYS && !is_loaded) {
 		char path[MAXPATHLEN];
 		snprintf(path, sizeof(path), "%s/xdebug.so", PG(extension_dir));
