@@ -75,9 +75,10 @@ impl HtaccessFiles {
             false => "they are ignored (static.htaccess = false)",
         };
         format!(
-            "{at_least}{} .htaccess file{s} in the root, of which {} restrict access: {effect}",
+            "{at_least}{} .htaccess file{s} in the root, of which {} restrict{} access: {effect}",
             self.files,
-            self.restricting.len()
+            self.restricting.len(),
+            if self.restricting.len() == 1 { "s" } else { "" }
         )
     }
 

@@ -8,9 +8,12 @@
 mod expanded;
 mod merge;
 mod neighbour;
+mod php_settings;
 mod rules;
+mod syntax;
 #[cfg(test)]
 mod tests;
+mod written;
 mod wrong_type;
 
 use crate::diagnostic::{Diagnostic, Kind};
@@ -76,11 +79,16 @@ impl Walk<'_> {
             |error: &toml::de::Error| file.start + error.span().map_or(0, |span| span.start);
         errors.sort_by_key(start);
         errors.dedup_by_key(|error| file.line(start(error)));
-        let mut hint = foreign_syntax(&file.text).map(str::to_owned);
-        for error in errors.iter().take(ERRORS_MAX) {
-            let fault = Fault { message: sentence(error.message()), hint: hint.take() };
-            let end = file.start + error.span().map_or(0, |span| span.end);
-            self.report(Kind::Syntax, &(start(error)..end), fault);
+        let foreign = if errors.is_empty() { None } else { syntax::foreign(&file.text) };
+        for (index, error) in errors.iter().take(ERRORS_MAX).enumerate() {
+            let message = sentence(error.message());
+            let span = error.span().unwrap_or_default();
+            let hint = match foreign {
+                Some(hint) => (index == 0).then(|| hint.to_owned()),
+                None => syntax::hint(&file.text, &span, &message),
+            };
+            let span = start(error)..file.start + span.end;
+            self.report(Kind::Syntax, &span, Fault { message, hint });
         }
     }
 
@@ -138,7 +146,7 @@ impl Walk<'_> {
         let free = shape.free_value().filter(|_| is_free);
         let Some(inner) = shape.key(name).or(free) else {
             let message = format!("unknown key `{name}` in {}", self.here());
-            let hint = neighbour::hint(shape, &self.path, name);
+            let hint = neighbour::hint(shape, &self.path, name, value.get_ref());
             self.report(Kind::UnknownKey, &key.span(), Fault { message, hint });
             return None;
         };
@@ -250,11 +258,7 @@ impl Walk<'_> {
 
     /// The table the walk is in, as it is written: `[app.blog.pool]`.
     fn here(&self) -> String {
-        if self.path.is_empty() {
-            "the file".to_owned()
-        } else {
-            format!("[{}]", self.path.join("."))
-        }
+        written::section(&self.path)
     }
 
     /// The key the walk is at, without the positions of array elements.
@@ -285,6 +289,11 @@ fn expectation(shape: Shape) -> String {
     if let Some(format) = shape.format() {
         return format.expected.to_owned();
     }
+    let choices = shape.choices();
+    if (1..=4).contains(&choices.len()) {
+        let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        return words.join(" or ");
+    }
     let types: Vec<&str> = shape.types().into_iter().map(spoken).collect();
     types.join(" or ")
 }
@@ -304,22 +313,6 @@ fn spoken(json_type: &str) -> &'static str {
 
 fn integer(digits: &DeInteger<'_>) -> Option<i64> {
     i64::from_str_radix(digits.as_str(), digits.radix()).ok()
-}
-
-/// What to do with a file of another server: a hint for its first error.
-fn foreign_syntax(text: &str) -> Option<&'static str> {
-    let lines = || text.lines().map(str::trim);
-    if lines().any(|line| line.starts_with("<VirtualHost") || line.starts_with("<Directory")) {
-        return Some("this is Apache's syntax: `outboard import httpd FILE` translates it");
-    }
-    let is_block = |line: &str| {
-        let word = line.split([' ', '{']).next();
-        line.ends_with('{')
-            && matches!(word, Some("server" | "http" | "location" | "upstream" | "events"))
-    };
-    lines()
-        .any(is_block)
-        .then_some("this is nginx's syntax: `outboard import nginx FILE` translates it")
 }
 
 /// The parser's message as one line.

@@ -79,7 +79,7 @@ pub(super) fn acme(
         }
         return None;
     }
-    let names = names(table, hosts_of, context);
+    let names = names(table, listeners, hosts_of, context);
     let authorities = authorities(table, context);
     let needs_terms = authorities.iter().any(|one| *one != Authority::Local)
         && (table.ask.is_some() || !names.iter().all(|name| is_local_name(name)));
@@ -112,6 +112,7 @@ pub(super) fn acme(
 
 fn names(
     table: &raw::Acme,
+    listeners: &[Listener],
     (apps, redirects): (&[App], &[Redirect]),
     context: &mut Context<'_>,
 ) -> Vec<String> {
@@ -144,7 +145,11 @@ fn names(
     if names.is_empty() && table.ask.is_none() {
         let fault = Fault::new("there is no name to obtain a certificate for")
             .hint("add `hosts` to the apps, or `domains` to [acme]");
-        context.key(&["acme"], Kind::MissingKey, fault);
+        let of_it = listeners.iter().position(|one| one.obtains_certificates).unwrap_or_default();
+        match context.places.wrote(&["acme"]) {
+            true => context.key(&["acme"], Kind::MissingKey, fault),
+            false => context.value(&["listen", &of_it.to_string(), "tls"], Kind::MissingKey, fault),
+        }
     }
     names
 }

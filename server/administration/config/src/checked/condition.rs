@@ -84,9 +84,13 @@ impl Names {
             match self.order.iter().position(|known| known == name) {
                 Some(index) => found.push(Requirement::one(index, is_negated)),
                 None => {
-                    let fault = Fault::new(format!("the app has no condition `{name}`")).hint(
-                        format!("add [app.NAME.condition.{name}], or write one of: {}", self),
-                    );
+                    let app = place.get(1).copied().unwrap_or("NAME");
+                    let others = match self.order.is_empty() {
+                        true => String::new(),
+                        false => format!(", or write one of: {self}"),
+                    };
+                    let fault = Fault::new(format!("the app has no condition `{name}`"))
+                        .hint(format!("add [app.{app}.condition.{name}]{others}"));
                     context.value(place, Kind::Conflict, fault);
                 }
             }

@@ -157,11 +157,13 @@ impl Context<'_> {
             let message = format!("the {what} `{shown}` cannot be used: {}", reason(error));
             return self.bad_path(place, message, None);
         }
-        let hint = (!written.is_absolute()).then(|| {
-            format!(
-                "relative paths are resolved against the file's directory, `{}`",
-                self.directory.display()
-            )
+        let hint = on_windows(written).or_else(|| {
+            (!written.is_absolute()).then(|| {
+                format!(
+                    "relative paths are resolved against the file's directory, `{}`",
+                    self.directory.display()
+                )
+            })
         });
         self.bad_path(place, format!("there is no {what} `{shown}`"), hint);
     }
@@ -169,6 +171,17 @@ impl Context<'_> {
     fn bad_path(&mut self, place: &[&str], message: String, hint: Option<String>) {
         self.value(place, Kind::Path, Fault { message, hint });
     }
+}
+
+/// For a path of Windows: where WSL has it.
+fn on_windows(written: &Path) -> Option<String> {
+    let text = written.to_str()?;
+    let (drive, rest) = text.split_once(':').filter(|(drive, _)| drive.len() == 1)?;
+    let below = rest.replace('\\', "/");
+    Some(format!(
+        "this is a path of Windows; in WSL it is \"/mnt/{}{below}\"",
+        drive.to_ascii_lowercase()
+    ))
 }
 
 #[cfg(test)]

@@ -89,8 +89,12 @@ impl Context<'_> {
                 Some(networks) => peers.extend(networks.iter().copied().map(Peer::Network)),
                 None => {
                     let known: Vec<&str> = self.networks.keys().map(String::as_str).collect();
-                    let fault = Fault::new(format!("`{name}` is not a network"))
-                        .hint(format!("an address, a network, or one of: {}", known.join(", ")));
+                    let hint = match name.to_ascii_lowercase().as_str() {
+                        "all" | "any" => "every client is in \"0.0.0.0/0\" and \"::/0\"".to_owned(),
+                        "localhost" | "local" => "write \"127.0.0.0/8\" and \"::1\"".to_owned(),
+                        _ => format!("an address, a network, or one of: {}", known.join(", ")),
+                    };
+                    let fault = Fault::new(format!("`{name}` is not a network")).hint(hint);
                     self.value(place, Kind::BadValue, fault);
                 }
             }

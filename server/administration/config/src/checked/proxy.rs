@@ -54,7 +54,11 @@ pub(super) fn check_url(upstream: &str) -> Result<(), Fault> {
     const HINT: &str = "write a URL such as \"http://127.0.0.1:3000\"";
     let rest = upstream.strip_prefix("http://").or(upstream.strip_prefix("https://"));
     let Some(rest) = rest else {
-        return Err(Fault::new("it starts with neither http:// nor https://").hint(HINT));
+        let hint = match upstream.contains("://") {
+            true => HINT.to_owned(),
+            false => format!("write \"http://{upstream}\", or the name of an [upstream.NAME]"),
+        };
+        return Err(Fault::new("it starts with neither http:// nor https://").hint(hint));
     };
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.is_empty() || authority.contains('@') {

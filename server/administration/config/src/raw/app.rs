@@ -70,7 +70,10 @@ table! {
         pub(crate) index: Vec<FileName> = ["index.php", "index.html"].map(|name| FileName(name.to_owned())).to_vec(),
         /// Script for requests that match no file: its path, `"none"`, or `"auto"` for `/index.php` if
         /// the root has one.
-        #[schemars(extend("x-alias" = ["try_files", "FallbackResource"]))]
+        #[schemars(extend(
+            "x-alias" = ["try_files", "FallbackResource"],
+            "x-hint" = "write front_controller = \"none\", or the path of a script such as \"/index.php\"",
+        ))]
         pub(crate) front_controller: PlainText = PlainText("auto".to_owned()),
         /// What requests have: one table `[app.NAME.condition.CONDITION]` for each. Rules refer to it by `if`.
         #[schemars(extend(

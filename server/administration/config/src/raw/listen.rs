@@ -77,7 +77,7 @@ pub(crate) struct Listen {
     /// (SNI) selects the certificate; the first one is used if none matches. `"auto"`: the server
     /// obtains and renews the certificates itself, as `[acme]` describes.
     #[serde(default)]
-    #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
+    #[schemars(extend("x-alias" = ["ssl", "https", "SSLEngine"]))]
     pub(crate) tls: Tls,
     /// The oldest version of TLS that is accepted.
     #[serde(default)]
@@ -107,6 +107,7 @@ pub(crate) struct Listen {
     /// Redirects requests without TLS to the first TLS listener, with status 308. Paths below
     /// `/.well-known/acme-challenge/` are served, not redirected.
     #[serde(default)]
+    #[schemars(extend("x-alias" = ["force_https", "https_redirect", "ssl_redirect", "forceSSL"]))]
     pub(crate) redirect_to_https: bool,
     /// Serves HTTP/3 (RFC 9114) on the same port of UDP, and announces it with `Alt-Svc` in responses over
     /// TLS. Needs `tls`.
@@ -198,6 +199,7 @@ pub(crate) enum ClientVerify {
 #[schemars(inline)]
 pub struct Certificate {
     /// Certificate chain in PEM, such as `fullchain.pem`.
+    #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
     #[serde(with = "As::<FilePath>")]
     pub certificate: PathBuf,
     /// Private key in PEM, such as `privkey.pem`.

@@ -17,6 +17,7 @@ table! {
         /// Version of PHP, of those that are installed: `"8.2"` is the program `outboard-php8.2`. Default: the
         /// only one, or the newest.
         #[serde(with = "As::<Option<PhpVersion>>")]
+        #[schemars(extend("x-alias" = ["php_version"]))]
         pub version: Option<String> = None,
         /// PHP host binary, which determines the PHP version, instead of `version`. Default:
         /// `outboard-php` in the directory of `outboard`.

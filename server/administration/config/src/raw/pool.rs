@@ -14,7 +14,7 @@ table! {
         #[schemars(extend("x-alias" = ["pm.min_spare_servers", "pm.start_servers", "MinSpareServers", "StartServers"]))]
         pub min: Count = Count::Auto,
         /// Maximum number of workers. `"auto"`: as many as `max_memory` allows. A pool of rewound workers that has so many keeps one more in reserve.
-        #[schemars(extend("x-minimum" = 1, "x-maximum" = 4096, "x-alias" = ["pm.max_children", "max_children", "pm", "MaxRequestWorkers"]))]
+        #[schemars(extend("x-minimum" = 1, "x-maximum" = 4096, "x-alias" = ["pm.max_children", "max_children", "pm", "workers", "MaxRequestWorkers"]))]
         pub max: Count = Count::Auto,
         /// Number of idle workers to hold ready for bursts.
         #[schemars(range(max = 4096), extend("x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]

@@ -75,6 +75,20 @@ fn tcp(text: &str) -> Result<SocketAddr, Fault> {
             if text.contains(':') { format!("[{text}]:8080") } else { format!("{text}:8080") };
         return Err(bad().hint(format!("the port is missing: \"{example}\"")));
     }
+    if let Some((_, rest)) = text.split_once("://") {
+        let address = rest.split('/').next().unwrap_or_default();
+        let address = if tcp(address).is_ok() { address } else { "0.0.0.0:80" };
+        return Err(bad().hint(format!("an address has no scheme: write \"{address}\"")));
+    }
+    if let Some((address, options)) = text.split_once(' ') {
+        let address =
+            if address.contains(':') { address.to_owned() } else { format!("0.0.0.0:{address}") };
+        let tls = match options.contains("ssl") || options.contains("quic") {
+            true => ", and tls = \"auto\" or [[listen.tls]] below it",
+            false => "",
+        };
+        return Err(bad().hint(format!("write [[listen]] with address = \"{address}\"{tls}")));
+    }
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port: u16 =
         port.parse().map_err(|_| bad().hint(format!("`{port}` is not a port (0 to 65535)")))?;
@@ -82,7 +96,10 @@ fn tcp(text: &str) -> Result<SocketAddr, Fault> {
         "localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
         "" | "*" => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
         name => {
-            Err(bad().hint(format!("`{name}` is not an IP address; host names are not resolved")))
+            let name = if name.contains(['[', ']', '"']) { "example.org" } else { name };
+            Err(bad().hint(format!(
+                "write \"0.0.0.0:{port}\"; a name is for `hosts` of an app: hosts = [\"{name}\"]"
+            )))
         }
     }
 }

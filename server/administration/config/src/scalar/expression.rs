@@ -26,8 +26,12 @@ impl Scalar for Expression {
                 let drawn = error.to_string();
                 let reason = drawn.lines().last().unwrap_or_default();
                 let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-                Err(Fault::new(format!("not a regular expression: {reason}"))
-                    .hint("in TOML, single quotes ('…') preserve backslashes"))
+                let hint = match (reason.contains("look-"), reason.contains("backreference")) {
+                    (true, _) => "let an earlier rule match the paths that this one leaves out",
+                    (_, true) => "write a rule for each text that it can stand for",
+                    _ => "in TOML, single quotes ('…') preserve backslashes",
+                };
+                Err(Fault::new(format!("not a regular expression: {reason}")).hint(hint))
             }
         }
     }

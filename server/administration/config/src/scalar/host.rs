@@ -49,7 +49,14 @@ impl Scalar for HostPattern {
         let Written::Text(text) = written else { return Err(Self::unexpected()) };
         let bad = || Fault::new(format!("`{text}` is not a host name")).hint(Self::EXPECTED);
         if text.contains("://") {
-            return Err(bad().hint("write only the name, without `http://`"));
+            let name = text.split(['/', ':']).nth(3).unwrap_or_default();
+            return Err(bad().hint(format!("write only the name: \"{name}\"")));
+        }
+        if text.contains('/') {
+            let name = text.split('/').next().unwrap_or_default();
+            return Err(
+                bad().hint(format!("write \"{name}\"; a path belongs to `path` of the app"))
+            );
         }
         if !text.is_ascii() {
             return Err(bad().hint("write an international name in its ASCII form (xn--…)"));
@@ -59,7 +66,8 @@ impl Scalar for HostPattern {
             return Ok(HostPattern::Exact(format!("[{address}]")));
         }
         if text.contains(':') {
-            return Err(bad().hint("omit the port; ports belong to `listen`"));
+            let name = text.split(':').next().unwrap_or_default();
+            return Err(bad().hint(format!("write \"{name}\"; the port belongs to `listen`")));
         }
         let lower = text.to_ascii_lowercase();
         let lower = lower.strip_suffix('.').unwrap_or(&lower);

@@ -26,6 +26,11 @@ impl Scalar for Peer {
         if is_name(text) {
             return Ok(Peer::Named(text.to_owned()));
         }
+        if text == "*" {
+            let fault = Fault::new("`*` is not a network");
+            return Err(fault
+                .hint("name the networks, such as \"10.0.0.0/8\", \"private\" or \"cloudflare\""));
+        }
         let fault = |error| {
             let fault = Fault::new(format!("`{text}` is not a network"));
             match error {

@@ -38,7 +38,7 @@ impl Scalar for ByteSize {
                     "k" | "kb" | "kib" => KIB,
                     "m" | "mb" | "mib" => MIB,
                     "g" | "gb" | "gib" => GIB,
-                    _ => return Err(unknown_unit(unit, "B, KiB, MiB and GiB (or k, m, g)")),
+                    _ => return Err(unknown_unit(text, unit, &SIZES, |n| ByteSize(n).write())),
                 };
                 bounded(number.checked_mul(scale)).map(ByteSize)
             }
@@ -80,7 +80,7 @@ impl Scalar for Period {
                     "m" | "min" => 60_000,
                     "h" => 3_600_000,
                     "d" => 86_400_000,
-                    _ => return Err(unknown_unit(unit, "ms, s, m, h and d")),
+                    _ => return Err(unknown_unit(text, unit, &TIMES, |n| Period(n).write())),
                 };
                 bounded(number.checked_mul(scale_ms)).map(Period)
             }
@@ -146,6 +146,44 @@ fn bounded(value: Option<u64>) -> Result<u64, Fault> {
         .ok_or_else(|| Fault::new("the number is negative or too large"))
 }
 
-fn unknown_unit(unit: &str, known: &str) -> Fault {
-    Fault::new(format!("unknown unit `{unit}`")).hint(format!("the units are {known}"))
+/// How people write units, each with its scale; the last entry names those that are accepted.
+type Units = [(&'static str, u64)];
+
+const SIZES: [(&str, u64); 6] = [
+    ("b byte bytes", 1),
+    ("k kb kib kilobyte kilobytes", KIB),
+    ("m mb mib megabyte megabytes", MIB),
+    ("g gb gib gigabyte gigabytes", GIB),
+    ("t tb tib terabyte terabytes", 1 << 40),
+    ("B, KiB, MiB and GiB (or k, m, g)", 0),
+];
+
+const TIMES: [(&str, u64); 7] = [
+    ("ms msec msecs millisecond milliseconds", 1),
+    ("s sec secs second seconds", 1000),
+    ("m min mins minute minutes", 60_000),
+    ("h hr hrs hour hours", 3_600_000),
+    ("d day days", 86_400_000),
+    ("w week weeks", 604_800_000),
+    ("ms, s, m, h and d", 0),
+];
+
+/// The error, with the same quantity in a unit that is accepted.
+fn unknown_unit(text: &str, unit: &str, units: &Units, write: fn(u64) -> String) -> Fault {
+    let known = units.last().map_or("", |(known, _)| known);
+    let end = text.find(|c: char| !c.is_ascii_digit() && !"_.".contains(c)).unwrap_or(text.len());
+    let (number, spelt) = (text[..end].replace('_', ""), text[end..].trim().to_lowercase());
+    let scale = units.iter().find(|(words, _)| words.split(' ').any(|word| word == spelt));
+    let count =
+        number.parse::<f64>().ok().zip(scale).map(|(number, (_, scale))| number * *scale as f64);
+    let fault = Fault::new(match unit.starts_with('.') {
+        true => format!("`{text}` is not a whole number"),
+        false => format!("unknown unit `{unit}`"),
+    });
+    fault.hint(match count {
+        Some(count) if count.fract() == 0.0 && count <= LARGEST as f64 => {
+            format!("write \"{}\"", write(count as u64))
+        }
+        _ => format!("the units are {known}"),
+    })
 }

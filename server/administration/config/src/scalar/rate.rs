@@ -28,7 +28,8 @@ impl Scalar for RateText {
             "s" | "m" | "min" | "h" | "d" => format!("1{period}"),
             period => period.to_owned(),
         };
-        let Period(period_ms) = Period::read(Written::Text(&period))?;
+        let Period(period_ms) =
+            Period::read(Written::Text(&period)).map_err(|_| Self::unexpected())?;
         if count == 0 || period_ms == 0 {
             let fault = Fault::new("a rate of 0 admits no request");
             return Err(fault.hint("use `deny` to refuse clients"));

@@ -89,7 +89,7 @@ fn addresses_are_read_and_errors_get_the_right_hint() {
         ("127.0.0.1", "the port is missing"),
         ("::1", "[::1]:8080"),
         ("127.0.0.1:99999", "not a port"),
-        ("example.org:80", "not an IP address"),
+        ("example.org:80", "hosts = [\"example.org\"]"),
         ("/run/x.sock", "unix:/run/x.sock"),
         ("unix:", "after the colon"),
     ] {

@@ -72,9 +72,9 @@ fn directives_of_other_servers_are_known() {
 #[test]
 fn a_setting_of_php_has_its_place() {
     let text = format!("{APP}memory_limit = \"256M\"\n");
-    assert_one(&text, Kind::UnknownKey, (3, 1), &["write `memory_limit` in [app.site.php.ini]"]);
+    assert_one(&text, Kind::UnknownKey, (3, 1), &["write php.ini = { memory_limit = \"256M\" }"]);
     let text = format!("display_errors = true\n{APP}");
-    assert_one(&text, Kind::UnknownKey, (1, 1), &["write `display_errors` in [php.ini]"]);
+    assert_one(&text, Kind::UnknownKey, (1, 1), &["write php.ini = { display_errors = true }"]);
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn a_wrong_type_has_a_hint_how_to_write_it() {
     let text = format!("{APP}[app.site.headers]\nset = {{ A = \"b\" }}\n");
     assert_one(&text, Kind::WrongType, (3, 1), &["write [[app.site.headers]] for the first"]);
     let text = format!("trusted_proxies = \"10.0.0.0/8\"\n{APP}");
-    assert_one(&text, Kind::WrongType, (1, 19), &["write it in brackets"]);
+    assert_one(&text, Kind::WrongType, (1, 19), &["write trusted_proxies = [\"10.0.0.0/8\"]"]);
     let text = format!("log.access = \"/var/log/a\"\n{APP}");
-    assert_one(&text, Kind::WrongType, (1, 14), &["keys of [log.access]: ", "path"]);
+    assert_one(&text, Kind::WrongType, (1, 14), &["write access = { path = \"/var/log/a\" }"]);
 }
 
 #[test]

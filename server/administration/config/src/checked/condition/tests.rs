@@ -59,7 +59,7 @@ fn what_cannot_hold_is_reported() {
     assert_error(&one("client = \"home\""), Kind::BadValue, 4, "one of: cloudflare");
     assert_error(&one("if = \"!!b\""), Kind::BadValue, 4, "not the name of a condition");
     let rule = format!("{APP}[[app.site.headers]]\nif = \"mobile\"\nset = {{ A = \"1\" }}\n");
-    assert_error(&rule, Kind::Conflict, 4, "app.NAME.condition.mobile");
+    assert_error(&rule, Kind::Conflict, 4, "app.site.condition.mobile");
 }
 
 #[test]

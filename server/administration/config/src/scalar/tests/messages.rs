@@ -13,9 +13,9 @@ fn fault_of(name: &str, written: Written<'_>) -> String {
 #[test]
 fn an_invalid_text_is_explained() {
     for (name, text, expected) in [
-        ("size", "5 TiB", "unknown unit `TiB` / the units are B, KiB, MiB and GiB (or k, m, g)"),
+        ("size", "5 TiB", "unknown unit `TiB` / write \"5120 GiB\""),
         ("size", "99999999 GiB", "the number is negative or too large / "),
-        ("duration", "5 weeks", "unknown unit `weeks` / the units are ms, s, m, h and d"),
+        ("duration", "5 weeks", "unknown unit `weeks` / write \"840h\""),
         (
             "duration",
             "soon",
@@ -42,7 +42,7 @@ fn an_invalid_text_is_explained() {
         (
             "address",
             "a.test:80",
-            "`a.test:80` is not an address / `a.test` is not an IP address; host names are not resolved",
+            "`a.test:80` is not an address / write \"0.0.0.0:80\"; a name is for `hosts` of an app: hosts = [\"a.test\"]",
         ),
         (
             "address",
@@ -67,12 +67,12 @@ fn an_invalid_text_is_explained() {
         (
             "host name",
             "http://a.test",
-            "`http://a.test` is not a host name / write only the name, without `http://`",
+            "`http://a.test` is not a host name / write only the name: \"a.test\"",
         ),
         (
             "host name",
             "a.test:80",
-            "`a.test:80` is not a host name / omit the port; ports belong to `listen`",
+            "`a.test:80` is not a host name / write \"a.test\"; the port belongs to `listen`",
         ),
         (
             "host name",
