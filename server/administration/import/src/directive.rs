@@ -8,6 +8,10 @@ use std::rc::Rc;
 pub struct Directive {
     /// Its name; in lower case, since Apache ignores case.
     pub name: String,
+    /// Its name as written.
+    pub word: String,
+    /// The whole line, for a statement of Apache.
+    pub line_text: Option<String>,
     /// Its arguments without quotes.
     pub arguments: Vec<String>,
     /// The statements of its block.
@@ -36,7 +40,10 @@ impl Directive {
 
     /// As it is written, without its block.
     pub(crate) fn text(&self) -> String {
-        let mut text = self.name.clone();
+        if let Some(line) = &self.line_text {
+            return line.clone();
+        }
+        let mut text = self.word.clone();
         for argument in &self.arguments {
             text.push(' ');
             text.push_str(argument);

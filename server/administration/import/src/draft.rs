@@ -28,6 +28,8 @@ pub struct Draft {
     /// Listeners by address.
     pub(crate) listeners: BTreeMap<String, Listener>,
     pub(crate) apps: Vec<App>,
+    /// Hosts that are redirected to another one, with the statements that say so.
+    pub(crate) redirected: Vec<(Directive, Redirected)>,
     /// Sites that only redirect: they get the root of the first site.
     pub(crate) redirects: Vec<App>,
     /// Keys of the top of the file.
@@ -47,11 +49,25 @@ pub(crate) struct Listener {
     pub(crate) only_tls13: bool,
 }
 
+/// Hosts, and the scheme and host that their requests are redirected to.
+#[derive(Debug)]
+pub(crate) struct Redirected {
+    pub(crate) hosts: Vec<String>,
+    pub(crate) to: String,
+    pub(crate) status: i64,
+}
+
 /// A site.
 #[derive(Debug, Default)]
 pub(crate) struct App {
     pub(crate) hosts: Vec<String>,
     pub(crate) keys: Table,
+    /// Conditions of the rules that are added.
+    pub(crate) only_if: Vec<String>,
+    /// Whether they are for paths without a file only.
+    pub(crate) only_missing: bool,
+    /// Directories whose files are not listed, with the statements that say so.
+    pub(crate) unlisted: Vec<(Directive, String)>,
 }
 
 impl Draft {
@@ -66,7 +82,9 @@ impl Draft {
 
     /// The text, and what was left out.
     pub(crate) fn finish(mut self) -> (String, Vec<Omission>) {
-        let mut root = self.general;
+        let redirects = self.host_redirects();
+        self.hide_listings();
+        let mut root = std::mem::take(&mut self.general);
         let has_tls = self.listeners.values().any(|listener| !listener.certificates.is_empty());
         let listeners: Vec<Value> = self
             .listeners
@@ -76,6 +94,9 @@ impl Draft {
             .collect();
         if !listeners.is_empty() {
             root.insert("listen".to_owned(), Value::Array(listeners));
+        }
+        if !redirects.is_empty() {
+            root.insert("redirect".to_owned(), Value::Array(redirects));
         }
         let mut apps = Table::new();
         let first_root = self.apps.first().and_then(|app| app.keys.get("root")).cloned();
@@ -99,6 +120,75 @@ impl Draft {
         omissions.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
         omissions.dedup();
         (toml::to_string_pretty(&root).unwrap_or_default(), omissions)
+    }
+}
+
+impl Draft {
+    /// `[[redirect]]` for each: a host has one app or redirect.
+    fn host_redirects(&mut self) -> Vec<Value> {
+        let apps = self.apps.iter().chain(&self.redirects);
+        let mut taken: Vec<String> = apps.flat_map(|app| app.hosts.clone()).collect();
+        let mut all = Vec::new();
+        for (one, Redirected { hosts, to, status }) in std::mem::take(&mut self.redirected) {
+            let target = to.split_once("://").map_or("", |(_, host)| host);
+            let (free, others): (Vec<String>, Vec<String>) =
+                hosts.into_iter().partition(|host| !taken.contains(host) && host != target);
+            // The same redirect for another scheme.
+            let is_known = |host: &String| {
+                let is_same = |(hosts, known, _): &(Vec<String>, String, i64)| {
+                    hosts.contains(host) && *known == to
+                };
+                host == target || all.iter().any(is_same)
+            };
+            if !others.iter().all(is_known) {
+                self.omit(&one, "another site has these names");
+            }
+            if !free.is_empty() {
+                taken.extend(free.clone());
+                all.push((free, to, status));
+            }
+        }
+        all.into_iter()
+            .map(|(hosts, to, status)| {
+                let mut table = Table::new();
+                table.insert("hosts".to_owned(), strings(hosts));
+                table.insert("to".to_owned(), Value::String(to));
+                if status != 301 {
+                    table.insert("status".to_owned(), status.into());
+                }
+                Value::Table(table)
+            })
+            .collect()
+    }
+
+    /// A listing has no exceptions: where one is needed, the files around it are not listed either.
+    fn hide_listings(&mut self) {
+        let mut omitted = Vec::new();
+        for app in &mut self.apps {
+            let unlisted = std::mem::take(&mut app.unlisted);
+            let Some(Value::Table(files)) = app.keys.get_mut("static") else { continue };
+            let Some(Value::Array(listed)) = files.get_mut("autoindex") else { continue };
+            for (one, path) in unlisted {
+                let covers = |pattern: &Value| {
+                    let of = |pattern: &str| {
+                        pattern != path && path.starts_with(pattern.trim_end_matches("**"))
+                    };
+                    pattern.as_str().is_some_and(of)
+                };
+                if listed.iter().any(covers) {
+                    listed.retain(|pattern| !covers(pattern));
+                    omitted.push(one);
+                }
+            }
+            if listed.is_empty() {
+                files.remove("autoindex");
+            }
+            if files.is_empty() {
+                app.keys.remove("static");
+            }
+        }
+        let reason = "files of the directories around it are not listed either: static.autoindex has no exceptions";
+        omitted.iter().for_each(|one| self.omit(one, reason));
     }
 }
 
@@ -184,9 +274,20 @@ impl App {
         if let Some(status) = status {
             rule.insert("status".to_owned(), status.into());
         }
-        if missing {
+        if missing || self.only_missing {
             rule.insert("when".to_owned(), "missing".into());
         }
+        self.restrict(&mut rule);
+        self.push("rewrite", Value::Table(rule));
+    }
+
+    /// A response with a text.
+    pub(crate) fn respond(&mut self, pattern: &str, status: i64, body: &str) {
+        let mut rule = Table::new();
+        rule.insert("match".to_owned(), Value::String(pattern.to_owned()));
+        rule.insert("status".to_owned(), status.into());
+        rule.insert("body".to_owned(), Value::String(body.to_owned()));
+        self.restrict(&mut rule);
         self.push("rewrite", Value::Table(rule));
     }
 
@@ -213,6 +314,7 @@ impl App {
             _ => Value::Table(Table::from_iter([(name.to_owned(), text(value))])),
         };
         rule.insert(action.to_owned(), what);
+        self.restrict(&mut rule);
         self.push("headers", Value::Table(rule));
     }
 

@@ -9,7 +9,7 @@ mod section;
 pub(crate) use parser::parse;
 
 use crate::directive::{Directive, first};
-use crate::draft::{App, Draft, text};
+use crate::draft::{App, Draft, Redirected, text};
 
 /// Fills the draft from the statements of a file. Without a virtual host the file is one site.
 pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
@@ -17,7 +17,7 @@ pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
     let (hosts, general): (Vec<Directive>, Vec<Directive>) =
         statements.into_iter().partition(|one| one.name == "<virtualhost");
     if general.iter().any(|one| one.name == "documentroot") && hosts.is_empty() {
-        return site(&general, draft);
+        return site(&general, &general, draft);
     }
     let (balancers, general): (Vec<Directive>, Vec<Directive>) =
         general.into_iter().partition(balancer::is_balancer);
@@ -30,7 +30,7 @@ pub(crate) fn translate(statements: &[Directive], draft: &mut Draft) {
     for host in &hosts {
         listen(host, draft);
         let statements = [&host.children[..], &balancers].concat();
-        site(&statements, draft);
+        site(&statements, &general, draft);
     }
 }
 
@@ -70,7 +70,17 @@ fn is_version(one: &Directive) -> bool {
 }
 
 fn listen(host: &Directive, draft: &mut Draft) {
-    let redirects = redirects_to_https(&host.children);
+    // A redirect to another host is one of its own.
+    let names = host
+        .children
+        .iter()
+        .filter(|one| matches!(one.name.as_str(), "servername" | "serveralias"));
+    let names: Vec<String> =
+        names.flat_map(|one| &one.arguments).map(|name| name.to_ascii_lowercase()).collect();
+    let is_own =
+        |to: &str| names.iter().any(|name| to.strip_prefix("https://") == Some(name.as_str()));
+    let redirects = redirects_to_https(&host.children)
+        && host_redirect(&host.children).is_none_or(|(_, to, _)| is_own(&to));
     let is_tls = first(&host.children, "sslengine")
         .is_some_and(|one| one.argument(0).eq_ignore_ascii_case("on"));
     let files = first(&host.children, "sslcertificatefile")
@@ -110,10 +120,8 @@ fn redirects_to_https(statements: &[Directive]) -> bool {
     redirect && !serves
 }
 
-fn site(statements: &[Directive], draft: &mut Draft) {
-    if redirects_to_https(statements) {
-        return;
-    }
+/// `general` is around it.
+fn site(statements: &[Directive], general: &[Directive], draft: &mut Draft) {
     let mut app = App::default();
     for one in statements {
         match one.name.as_str() {
@@ -134,6 +142,13 @@ fn site(statements: &[Directive], draft: &mut Draft) {
             _ => {}
         }
     }
+    if let Some((one, to, status)) = host_redirect(statements) {
+        let hosts = app.hosts;
+        return draft.redirected.push((one.clone(), Redirected { hosts, to, status }));
+    }
+    if redirects_to_https(statements) {
+        return;
+    }
     let Some(root) = first(statements, "documentroot") else {
         if let Some(one) = statements.first() {
             draft.omit(one, "a host without `DocumentRoot` is not an app");
@@ -150,5 +165,56 @@ fn site(statements: &[Directive], draft: &mut Draft) {
     let place =
         section::Place { root: root.argument(0), below: "/".to_owned(), is_directory: false };
     section::translate(statements, &place, &mut app, draft);
+    log_format(statements, general, &mut app, draft);
     draft.apps.push(app);
+}
+
+/// `Redirect STATUS / SCHEME://HOST/` of a host that does nothing else.
+fn host_redirect(statements: &[Directive]) -> Option<(&Directive, String, i64)> {
+    let one = statements
+        .iter()
+        .find(|one| matches!(one.name.as_str(), "redirect" | "redirectpermanent"))?;
+    let serves = |one: &Directive| {
+        one.name.starts_with('<') || one.name == "proxypass" || one.name.starts_with("rewriterule")
+    };
+    let (status, rest) = match (one.name.as_str(), one.arguments.as_slice()) {
+        ("redirectpermanent", rest) => (301, rest),
+        (_, [status, rest @ ..]) if rest.len() == 2 => (
+            match status.to_ascii_lowercase().as_str() {
+                "permanent" => 301,
+                "temp" => 302,
+                number => number.parse().ok()?,
+            },
+            rest,
+        ),
+        (_, rest) => (302, rest),
+    };
+    let [path, to] = rest else { return None };
+    let host =
+        to.strip_suffix('/')?.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"))?.1;
+    let is_plain = path == "/" && !host.is_empty() && !host.contains(['/', '%', '$', '?']);
+    let has_names = first(statements, "servername").is_some();
+    let is_whole =
+        !statements.iter().any(serves) && has_names && matches!(status, 301 | 302 | 307 | 308);
+    (is_plain && is_whole).then(|| (one, to.trim_end_matches('/').to_ascii_lowercase(), status))
+}
+
+/// The format that `CustomLog` names or has.
+fn log_format(statements: &[Directive], general: &[Directive], app: &mut App, draft: &mut Draft) {
+    let Some(log) = first(statements, "customlog").or(first(general, "customlog")) else { return };
+    let name = log.argument(1);
+    if ["", "combined", "vhost_combined"].contains(&name) {
+        return;
+    }
+    let all = statements.iter().chain(general);
+    let mut named = all.filter(|one| one.name == "logformat" && one.argument(1) == name);
+    let (one, format) = match named.next() {
+        Some(one) => (one, one.argument(0)),
+        None if name.contains('%') => (log, name),
+        None => return,
+    };
+    match crate::log_format::of_httpd(format) {
+        Some(format) => app.set("log.access.format", text(&format)),
+        None => draft.omit(one, "a part of it has no field: write log.access.format"),
+    }
 }

@@ -7,10 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod condition;
 mod directive;
 mod draft;
+mod globs;
 mod httpd;
 mod includes;
+mod log_format;
 mod nginx;
 mod pattern;
 mod read;

@@ -273,14 +273,14 @@ fn headers_have_the_statuses_that_the_other_server_means() {
 }
 
 #[test]
-fn a_site_that_only_redirects_is_an_app() {
-    let text = "server { server_name www.shop.test; return 301 http://shop.test$request_uri; }\n\
+fn a_site_that_only_redirects_to_a_page_is_an_app() {
+    let text = "server { server_name www.shop.test; return 301 http://shop.test/welcome; }\n\
                 server { server_name shop.test; root /srv/www; }";
     let read = |_: &Path| Ok(text.to_owned());
     let imported = import(Path::new("/etc/site.conf"), None, &read).expect("it is understood");
     let config: toml::Table = imported.toml.parse().expect("it is TOML");
     let www = &config["app"]["shop-test-2"];
     assert_eq!(www["root"].as_str(), Some("/srv/www"));
-    assert_eq!(www["rewrite"][0]["to"].as_str(), Some("http://shop.test$1"));
+    assert_eq!(www["rewrite"][0]["to"].as_str(), Some("http://shop.test/welcome?"));
     assert!(imported.omissions.is_empty(), "{:?}", imported.omissions);
 }

@@ -31,7 +31,7 @@ fn statements(file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
         message,
     };
     // The open sections, the first of which is the file.
-    let mut open: Vec<Directive> = vec![directive(&file, 0, "", Vec::new())];
+    let mut open: Vec<Directive> = vec![directive(&file, 0, "", "", Vec::new())];
     for (line, text) in logical_lines(text) {
         if let Some(name) = text.strip_prefix("</") {
             let name = name.trim_end_matches('>').trim().to_ascii_lowercase();
@@ -43,14 +43,14 @@ fn statements(file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
             continue;
         }
         let is_section = text.starts_with('<');
-        let inner = if is_section { text.trim_end_matches('>') } else { &text };
+        let inner = if is_section { text.strip_suffix('>').unwrap_or(&text) } else { &text };
         let mut words =
             words(inner).ok_or_else(|| error(line, "a quoted text has no end".to_owned()))?;
         if words.is_empty() {
             continue;
         }
-        let name = words.remove(0).to_ascii_lowercase();
-        let statement = directive(&file, line, &name, words);
+        let word = words.remove(0);
+        let statement = directive(&file, line, &word, &text, words);
         if is_section {
             if open.len() > DEPTH_MAX {
                 return Err(error(line, "sections are nested too deep".to_owned()));
@@ -67,8 +67,22 @@ fn statements(file: &Path, text: &str) -> Result<Vec<Directive>, ImportError> {
     }
 }
 
-fn directive(file: &Rc<PathBuf>, line: usize, name: &str, arguments: Vec<String>) -> Directive {
-    Directive { name: name.to_owned(), arguments, children: Vec::new(), file: file.clone(), line }
+fn directive(
+    file: &Rc<PathBuf>,
+    line: usize,
+    word: &str,
+    text: &str,
+    arguments: Vec<String>,
+) -> Directive {
+    Directive {
+        name: word.to_ascii_lowercase(),
+        word: word.to_owned(),
+        line_text: Some(text.to_owned()),
+        arguments,
+        children: Vec::new(),
+        file: file.clone(),
+        line,
+    }
 }
 
 /// Lines with their continuations, each with the number of its first line; no comments.

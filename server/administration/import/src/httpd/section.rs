@@ -10,9 +10,8 @@ use crate::pattern::{extensions, is_expressible, matches_front_controller, secon
 use toml::{Table, Value};
 
 /// Statements that change nothing, since Outboard does so anyway or has no such part.
-const QUIET: [&str; 43] = [
+const QUIET: [&str; 42] = [
     "serveradmin",
-    "options",
     "allowoverride",
     "loadmodule",
     "serverroot",
@@ -99,7 +98,7 @@ pub(super) struct Place<'a> {
 }
 
 pub(super) fn omit_unless_quiet(one: &Directive, draft: &mut Draft) {
-    if QUIET.contains(&one.name.as_str()) {
+    if QUIET.contains(&one.name.as_str()) || one.name == "options" {
         return;
     }
     let reason = match one.name.as_str() {
@@ -107,7 +106,9 @@ pub(super) fn omit_unless_quiet(one: &Directive, draft: &mut Draft) {
         "alias" | "scriptalias" | "aliasmatch" => "write an app with `path` and this root",
         "expiresbytype" | "expiresdefault" => "set static.cache_control or [[app.NAME.headers]]",
         "setenv" | "setenvif" => "write php.env or php.params",
-        "<if" | "<else" | "<elseif" => "conditions are not translated",
+        "<if" | "<else" | "<elseif" => {
+            "left out: write [app.NAME.condition.CONDITION], and `if` in a rule"
+        }
         name if name.starts_with("ssl") => "see the keys of [[listen]]",
         _ => "there is no such key",
     };
@@ -162,6 +163,7 @@ pub(super) fn translate(
                 "disabled" => {}
                 script => app.set("front_controller", text(script)),
             },
+            "options" => options(one, place, app),
             "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch" => {
                 redirect(one, app, draft);
             }
@@ -183,6 +185,22 @@ pub(super) fn translate(
         }
     }
     rewrite::translate(statements, place, app, draft);
+}
+
+/// `Options [+|-]Indexes`; without a sign they replace those of the directories around it.
+fn options(one: &Directive, place: &Place<'_>, app: &mut App) {
+    let pattern = format!("{}**", place.below);
+    let is_relative = one.arguments.iter().any(|option| option.starts_with(['+', '-']));
+    let has = |names: &[&str]| {
+        one.arguments
+            .iter()
+            .any(|option| names.iter().any(|name| option.eq_ignore_ascii_case(name)))
+    };
+    if has(&["Indexes", "+Indexes", "All", "+All"]) {
+        app.push("static.autoindex", text(&pattern));
+    } else if !is_relative || has(&["-Indexes", "-All"]) {
+        app.unlisted.push((one.clone(), pattern));
+    }
 }
 
 fn is_setting(name: &str) -> bool {

@@ -3,8 +3,9 @@
 //! Invariant: a block that refuses requests is translated to a rule that refuses at least those, or it is
 //! listed.
 
+use super::condition::Place;
 use super::surroundings::Surroundings;
-use super::{access, server, upstream};
+use super::{access, condition, server, upstream};
 use crate::directive::Directive;
 use crate::draft::{App, Draft, text};
 use crate::pattern::{extensions, is_expressible, matches_front_controller};
@@ -122,6 +123,28 @@ pub(super) fn translate(
     for one in expiry.into_iter().chain(others) {
         match one.name.as_str() {
             "location" => translate(one, server, around, app, draft),
+            "if" => {
+                let (regex, all) =
+                    (paths.regex(), location.children.iter().chain(&server.children));
+                let regex = if paths.is_everything() { "^".to_owned() } else { regex };
+                let pattern = match paths.patterns().as_deref() {
+                    Some([one]) => Some(one.clone()),
+                    _ => None,
+                };
+                let place = Place { regex, pattern, statements: all.collect() };
+                condition::translate(one, &place, around, app, draft);
+            }
+            "autoindex" => match &paths {
+                Paths::Prefix(path) if path.ends_with('/') => {
+                    let pattern = format!("{path}**");
+                    server::autoindex(one, &pattern, app);
+                }
+                _ if one.argument(0) == "on" => {
+                    draft.omit(one, "a listing is for directories: write static.autoindex");
+                }
+                _ => {}
+            },
+            "default_type" if location.first("return").is_some() => default_type(one, &paths, app),
             "try_files" if runs_php => {}
             "try_files" if paths.is_everything() => try_files(one, server, app, draft),
             // Files that do not exist get 404, or the front controller of the site.
@@ -160,6 +183,13 @@ pub(super) fn translate(
         }
     }
     only_files(location, &paths, app);
+}
+
+/// The content type of a text.
+fn default_type(one: &Directive, paths: &Paths, app: &mut App) {
+    for pattern in paths.patterns().unwrap_or_default() {
+        app.header((Some(&pattern), false), "set", "Content-Type", one.argument(0));
+    }
 }
 
 fn sends_fields(location: &Directive) -> bool {
@@ -207,7 +237,7 @@ fn deny(location: &Directive, paths: &Paths, app: &mut App, draft: &mut Draft) {
 /// A block of files, without a word on those that do not exist: they are 404, and not pages of the front
 /// controller.
 fn only_files(location: &Directive, paths: &Paths, app: &mut App) {
-    const HANDLERS: [&str; 10] = [
+    const HANDLERS: [&str; 11] = [
         "try_files",
         "fastcgi_pass",
         "proxy_pass",
@@ -218,6 +248,7 @@ fn only_files(location: &Directive, paths: &Paths, app: &mut App) {
         "location",
         "uwsgi_pass",
         "error_page",
+        "autoindex",
     ];
     let is_handled = HANDLERS.iter().any(|name| location.first(name).is_some());
     let regex = paths.regex();

@@ -78,9 +78,10 @@ impl<'t> Parser<'t> {
             if words.is_empty() {
                 return Err(self.error("a statement without a name"));
             }
-            let name = words.remove(0).to_ascii_lowercase();
+            let word = words.remove(0);
+            let (name, file) = (word.to_ascii_lowercase(), self.file.clone());
             let arguments = std::mem::take(&mut words);
-            all.push(Directive { name, arguments, children, file: self.file.clone(), line });
+            all.push(Directive { name, word, line_text: None, arguments, children, file, line });
         }
     }
 

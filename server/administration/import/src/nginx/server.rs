@@ -1,9 +1,10 @@
 //! `server` blocks: addresses, names, and the statements that concern the whole site.
 
+use super::condition::Place;
 use super::surroundings::Surroundings;
-use super::{access, location};
+use super::{access, condition, location};
 use crate::directive::Directive;
-use crate::draft::{App, Draft, text};
+use crate::draft::{App, Draft, Redirected, strings, text};
 use crate::pattern::{is_expressible, seconds, size};
 
 /// Statements of `http` that servers inherit.
@@ -94,7 +95,7 @@ pub(super) fn omit_unless_quiet(directive: &Directive, draft: &mut Draft) {
     }
     let reason = match directive.name.as_str() {
         "include" => "the file is not there or the name is a pattern: import the file itself",
-        "if" => "conditions are not translated: write [[app.NAME.rewrite]] with `when`",
+        "if" => "left out: write [app.NAME.condition.CONDITION], and `if` in a rule",
         "error_log" | "slowlog" => "write log.error.path",
         "limit_conn" | "limit_conn_zone" => "see limits.connections_per_ip",
         "resolver" | "ssl_stapling" | "ssl_stapling_verify" | "ssl_trusted_certificate" => {
@@ -103,7 +104,15 @@ pub(super) fn omit_unless_quiet(directive: &Directive, draft: &mut Draft) {
         "ssl_client_certificate" | "ssl_verify_client" => "see `client_ca` of [[listen]]",
         "map" | "geo" | "split_clients" | "set" => "variables are not translated",
         "fastcgi_cache" | "fastcgi_cache_path" | "proxy_cache" => "see [app.NAME.page_cache]",
-        "set_real_ip_from" | "real_ip_header" => "see `trusted_proxies`",
+        "set_real_ip_from" => {
+            "only these servers trust the proxies: write `trusted_proxies` in [[listen]]"
+        }
+        "real_ip_header" if directive.argument(0).eq_ignore_ascii_case("x-forwarded-for") => return,
+        "real_ip_header" => "the address of the client is the last one of X-Forwarded-For",
+        "real_ip_recursive" => "the last address of X-Forwarded-For is the client's",
+        "autoindex_exact_size" | "autoindex_localtime" | "autoindex_format" | "valid_referers" => {
+            return;
+        }
         _ => "there is no such key",
     };
     draft.omit(directive, reason);
@@ -113,6 +122,14 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
     let mut app = App::default();
     hosts(server, &mut app, draft);
     let redirects = https_redirect(server);
+    if let Some((one, to)) = host_redirect(server) {
+        let status = one.argument(0).parse().unwrap_or(302);
+        let names_itself =
+            app.hosts.contains(&to.rsplit("://").next().unwrap_or_default().to_owned());
+        listen(server, around, redirects.is_some() && names_itself, draft);
+        let hosts = app.hosts;
+        return draft.redirected.push((one.clone(), Redirected { hosts, to, status }));
+    }
     let first = |name: &str| {
         server.first(name).or_else(|| around.general.iter().find(|one| one.name == name))
     };
@@ -165,11 +182,35 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
             }
             "location" | "listen" | "server_name" | "root" => {}
             "auth_request" => {}
+            "if" => {
+                let statements = server.children.iter().collect();
+                let place = Place { regex: "^".to_owned(), pattern: None, statements };
+                condition::translate(directive, &place, around, &mut app, draft);
+            }
             name if access::is_about_access(name) => {}
             _ => general(directive, None, &mut app, draft),
         }
     }
+    log_format(server, around, &mut app, draft);
     draft.apps.push(app);
+}
+
+/// The format that an `access_log` names.
+fn log_format(server: &Directive, around: Surroundings<'_>, app: &mut App, draft: &mut Draft) {
+    let of_server = server.first("access_log");
+    let log = of_server.or_else(|| around.general.iter().find(|one| one.name == "access_log"));
+    let Some(name) = log.map(|one| one.argument(1)).filter(|name| !name.is_empty()) else { return };
+    let is_it = |one: &&Directive| one.name == "log_format" && one.argument(0) == name;
+    let Some(format) = around.general.iter().find(is_it) else { return };
+    if format.argument(1) == "escape=json" {
+        app.set("log.access.format", "json");
+        return draft.omit(format, "written as JSON, with the names of Outboard's fields");
+    }
+    let pieces = format.arguments.iter().skip(1).filter(|one| !one.starts_with("escape="));
+    match crate::log_format::of_nginx(&pieces.cloned().collect::<String>()) {
+        Some(format) => app.set("log.access.format", text(&format)),
+        None => draft.omit(format, "a variable of it has no field: write log.access.format"),
+    }
 }
 
 fn hosts(server: &Directive, app: &mut App, draft: &mut Draft) {
@@ -187,6 +228,43 @@ fn hosts(server: &Directive, app: &mut App, draft: &mut Draft) {
             }
         }
     }
+}
+
+/// A server that only redirects to another host, with the path and the query; and the scheme and host.
+fn host_redirect(server: &Directive) -> Option<(&Directive, String)> {
+    let redirect = server.first("return")?;
+    let names: Vec<&String> = server.all("server_name").flat_map(|one| &one.arguments).collect();
+    let are_hosts =
+        |name: &String| !name.starts_with('~') && !["_", "", "localhost"].contains(&name.as_str());
+    let is_host = !names.is_empty() && names.into_iter().all(are_hosts);
+    let status = redirect.argument(0);
+    let scheme = if server.all("listen").any(is_tls) { "https" } else { "http" };
+    let to = redirect.argument(1).strip_suffix("$request_uri")?.replace("$scheme", scheme);
+    let (_, host) = to.split_once("://")?;
+    let is_plain = !host.is_empty() && !host.contains(['$', '/']) && to.starts_with("http");
+    let is_whole = server.first("location").is_none() && server.first("if").is_none();
+    (is_host && is_plain && is_whole && matches!(status, "301" | "302" | "307" | "308"))
+        .then(|| (redirect, to.to_ascii_lowercase()))
+}
+
+/// `set_real_ip_from`, for the whole server.
+pub(super) fn trusted_proxies<'d>(all: impl Iterator<Item = &'d Directive>, draft: &mut Draft) {
+    let named = all.filter(|one| one.name == "set_real_ip_from").filter_map(|one| {
+        let network = one.argument(0);
+        if network == "unix:" { Some("unix".to_owned()) } else { crate::access::network(network) }
+    });
+    let mut networks: Vec<String> = named.collect();
+    networks.dedup();
+    if !networks.is_empty() {
+        draft.general.insert("trusted_proxies".to_owned(), strings(networks));
+    }
+}
+
+/// Whether the proxies of a statement are trusted by the whole server.
+fn is_trusted(one: &Directive, draft: &Draft) -> bool {
+    let network = crate::access::network(one.argument(0));
+    let trusted = draft.general.get("trusted_proxies").and_then(toml::Value::as_array);
+    trusted.is_some_and(|all| all.iter().any(|known| known.as_str() == network.as_deref()))
 }
 
 /// A server that only redirects to https.
@@ -272,7 +350,17 @@ pub(super) fn general(one: &Directive, path: Option<&str>, app: &mut App, draft:
             );
         }
         ("try_files", None) => location::try_files(one, one, app, draft),
+        ("autoindex", None) => autoindex(one, "/**", app),
+        ("set_real_ip_from", _) if is_trusted(one, draft) => {}
         _ => omit_unless_quiet(one, draft),
+    }
+}
+
+/// For the directories of a pattern.
+pub(super) fn autoindex(one: &Directive, pattern: &str, app: &mut App) {
+    match one.argument(0) {
+        "on" => app.push("static.autoindex", text(pattern)),
+        _ => app.unlisted.push((one.clone(), pattern.to_owned())),
     }
 }
 
@@ -327,14 +415,23 @@ pub(super) fn redirect(one: &Directive, pattern: &str, app: &mut App, draft: &mu
         return app.rewrite(pattern, None, Some(status));
     }
     let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
+    if !is_redirect && !to.contains('$') && (status == 200 || (400..600).contains(&status)) {
+        return app.respond(pattern, status, to);
+    }
     match to.strip_suffix("$request_uri") {
         Some(base) if is_redirect && !base.contains('$') && pattern == "^" => {
             app.rewrite("^(.*)$", Some(&format!("{base}$1")), Some(status));
         }
+        // The query of the request is kept.
+        _ if is_redirect
+            && to.strip_suffix("$is_args$args").is_some_and(|to| !to.contains(['$', '?'])) =>
+        {
+            app.rewrite(pattern, to.strip_suffix("$is_args$args"), Some(status));
+        }
         _ if is_redirect && !to.contains('$') => {
             app.rewrite(pattern, Some(&format!("{}?", to.trim_end_matches('?'))), Some(status));
         }
-        _ => draft.omit(one, "the response has a body or variables: write [[app.NAME.rewrite]]"),
+        _ => draft.omit(one, "the response has variables: write [[app.NAME.rewrite]]"),
     }
 }
 

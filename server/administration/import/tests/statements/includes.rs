@@ -108,6 +108,6 @@ fn apache_includes_relative_to_its_root() {
     assert!(imported.toml.contains("root = \"/srv/www\""), "{}", imported.toml);
     assert_eq!(
         listed(&imported),
-        ["/etc/apache2/a.conf:3: mystery on", "/etc/main.conf:3: includeoptional none.conf"]
+        ["/etc/apache2/a.conf:3: Mystery on", "/etc/main.conf:3: IncludeOptional none.conf"]
     );
 }

@@ -1,5 +1,6 @@
 //! Statements of both servers: what becomes of each, and files that are damaged or hostile.
 
+mod conditions;
 mod hostile;
 mod httpd;
 mod includes;

@@ -47,7 +47,7 @@ fn statements_of_a_site_are_keys_of_the_app() {
     becomes("expires modified +24h;", "", &["depends"]);
     becomes("sendfile on; gzip_vary on; include mime.types;", "", &[]);
     becomes("map a b;", "", &["variables"]);
-    becomes("if ($a) { return 403; }", "", &["conditions"]);
+    becomes("if ($a) { return 403; }", "", &["condition has no translation"]);
 }
 
 #[test]
@@ -89,8 +89,9 @@ fn redirects_and_errors_of_a_site_are_rewrites() {
         &[],
     );
     becomes("return 404;", "[[rewrite]]\nmatch = \"^\"\nstatus = 404", &[]);
-    becomes("return 200 hello;", "", &["a body or variables"]);
-    becomes("return 301 https://$host/;", "", &["a body or variables"]);
+    becomes("return 200 hello;", "[[rewrite]]\nmatch = \"^\"\nstatus = 200\nbody = \"hello\"", &[]);
+    becomes("return 200 $host;", "", &["has variables"]);
+    becomes("return 301 https://$host/;", "", &["has variables"]);
     becomes(
         "rewrite ^/a/(.*)$ /b/$1 permanent;",
         "[[rewrite]]\nmatch = \"^/a/(.*)$\"\nto = \"/b/$1\"\nstatus = 301",
