@@ -301,10 +301,10 @@ async fn handle_commands(
                     Ok(number) => {
                         gateway.server.log(Level::Info, &format!("generation {number} is active"))
                     }
-                    Err(error) => gateway.server.log(
-                        Level::Error,
-                        &format!("the reload failed, nothing has changed: {error}"),
-                    ),
+                    Err(error) => error.lines().iter().for_each(|line| {
+                        let text = format!("the reload failed, nothing has changed: {line}");
+                        gateway.server.log(Level::Error, &text);
+                    }),
                 }
                 let outcome = outcome.map_err(|error| error.to_string());
                 notify(&ServerEvent::Reloaded(outcome.clone()));

@@ -54,6 +54,14 @@ impl std::error::Error for ServerError {
 }
 
 impl ServerError {
+    /// The lines of a log: one for each error of a configuration.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Config(diagnostics) => diagnostics.lines().collect(),
+            error => vec![error.to_string()],
+        }
+    }
+
     /// Something of the configuration cannot be used, for a reason that is not another error.
     pub(crate) fn setup(message: impl Into<String>) -> Self {
         Self::Setup { message: message.into(), source: None }

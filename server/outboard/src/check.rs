@@ -1,7 +1,7 @@
 //! `outboard check` and `outboard schema`.
 
-use crate::data_directories;
 use crate::terminal::{Terminal, say};
+use crate::{data_directories, host_machine};
 use clap::Args;
 use outboard_config::{App, Config, Diagnostics, HtaccessFiles};
 use serde_json::{Value, json};
@@ -37,6 +37,9 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
         Ok(config) => config,
         Err(diagnostics) => return refuse(&diagnostics, arguments.json, terminal),
     };
+    if let Err(diagnostics) = host_machine::check(&config, file) {
+        return refuse(&diagnostics, arguments.json, terminal);
+    }
     match outboard_gateway::server::check(&config) {
         Ok(()) => {
             if arguments.json {

@@ -19,11 +19,13 @@ mod config;
 mod dashboard;
 mod data_directories;
 mod doctor;
+mod host_machine;
 mod import;
 mod init;
 mod instances;
 mod kv;
 mod manual;
+mod mistyped;
 mod named;
 mod notify;
 mod opcache;
@@ -215,7 +217,7 @@ pub(crate) enum Command {
 }
 
 fn main() -> ExitCode {
-    execute(Outboard::parse())
+    execute(Outboard::try_parse().unwrap_or_else(|error| mistyped::explained(error).exit()))
 }
 
 fn execute(outboard: Outboard) -> ExitCode {

@@ -31,9 +31,26 @@ pub(crate) fn with_versions(load: Load) -> Load {
 fn set_hosts(config: &mut Config, library: &Path) {
     for app in &mut config.apps {
         if let Some(version) = &app.php.version {
-            app.php.host_binary = Some(library.join(format!("{NAME}{version}")));
+            app.php.host_binary = Some(in_library(library, version));
         }
     }
+}
+
+/// Where the host of a version of PHP is, if it is installed.
+pub(crate) fn of_version(version: &str) -> PathBuf {
+    in_library(&library(&own_directory()), version)
+}
+
+fn in_library(library: &Path, version: &str) -> PathBuf {
+    library.join(format!("{NAME}{version}"))
+}
+
+/// What to do about a version that is missing.
+pub(crate) fn how_to_install(version: &str) -> String {
+    format!(
+        "install the package {NAME}{version}, or build it with OUTBOARD_PHP_CONFIG=php-config{version} cargo build \
+         --release -p outboard-php, and write its path in php.host_binary"
+    )
 }
 
 fn own_directory() -> PathBuf {

@@ -5,6 +5,7 @@ mod calls;
 mod commands;
 #[path = "documented_commands.rs"]
 mod documented_commands;
+mod mistakes;
 mod pages;
 
 use crate::Outboard;

@@ -84,11 +84,12 @@ pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, Rewritte
 pub use sandbox::Sandbox;
 pub use worker::Mode;
 
+use crate::diagnostic::Diagnostics;
 use crate::raw;
 use crate::scalar::{Count, MetricsAt};
-use crate::settings::{self, Setting};
+use crate::settings::{self, Setting, Unusable};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A valid configuration.
@@ -171,6 +172,14 @@ pub enum Metrics {
 }
 
 impl Config {
+    /// Values that are valid, but not on this machine, as errors at their places.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn refuse(&self, path: &Path, list: Vec<Unusable>) -> Result<(), Diagnostics> {
+        settings::unusable(&self.settings, path, list)
+    }
+
     /// Records in the settings that the command line has replaced a value.
     pub fn set_by_command_line(&mut self, key: &str, value: &str) {
         settings::replace(Arc::make_mut(&mut self.settings), key, value);

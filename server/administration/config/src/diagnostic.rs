@@ -136,6 +136,11 @@ impl Diagnostics {
         &self.path
     }
 
+    /// The errors as lines of a log: `file:line:column: message; hint`.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.list.iter().map(|one| render::line(&self.file_of(one).to_string_lossy(), one))
+    }
+
     /// Text for people: per error a line `file:line:column: message`, the line of the file with
     /// the place underlined, and the hint. `color` adds ANSI colours.
     pub fn render(&self, color: bool) -> String {

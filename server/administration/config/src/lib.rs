@@ -42,7 +42,7 @@ pub use scalar::{
     Count, Coverage, HostPattern, MemoryBudget, Network, PathPattern, Schedule, TimeZone,
     UrlTemplate, query_pairs,
 };
-pub use settings::{Origin, Setting};
+pub use settings::{Origin, Setting, Unusable};
 pub use shape::schema;
 
 pub use disk::Open;

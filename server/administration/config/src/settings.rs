@@ -3,6 +3,7 @@
 //! Built by [`crate::parse_on`]; printed by `outboard config show`, for a file and for a running server.
 //! Invariant: it has no secret (see [`crate::secret`]), so that it can be printed and sent.
 
+use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 use crate::expansion::ValueSource;
 use crate::places::Places;
 use crate::secret;
@@ -26,6 +27,39 @@ pub struct Setting {
     pub line: Option<usize>,
     /// The environment variables and files that the value was read from.
     pub sources: Vec<String>,
+    /// The place of the value, for errors.
+    pub(crate) at: Option<Position>,
+}
+
+/// A setting whose value is valid, but not on this machine.
+#[derive(Debug)]
+pub struct Unusable {
+    /// The key, such as `app.shop.user`.
+    pub key: String,
+    /// What is missing.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// Settings that cannot be used, as errors of their file.
+pub(crate) fn unusable(
+    settings: &[Setting],
+    path: &Path,
+    list: Vec<Unusable>,
+) -> Result<(), Diagnostics> {
+    let error = |one: Unusable| Diagnostic {
+        kind: Kind::Path,
+        position: settings
+            .iter()
+            .find(|known| known.key == one.key)
+            .and_then(|known| known.at.clone()),
+        key: Some(one.key),
+        message: one.message,
+        hint: Some(one.hint),
+    };
+    let list: Vec<Diagnostic> = list.into_iter().map(error).collect();
+    if list.is_empty() { Ok(()) } else { Err(Diagnostics::new(path, list)) }
 }
 
 /// The kind of place that a value comes from.
@@ -54,6 +88,7 @@ pub(crate) fn replace(settings: &mut Vec<Setting>, key: &str, value: &str) {
         file: None,
         line: None,
         sources: Vec::new(),
+        at: None,
     });
     settings.sort_by(|one, other| one.key.cmp(&other.key));
 }
@@ -98,6 +133,8 @@ impl Settings<'_> {
         let is_file = |source: &ValueSource| matches!(source, ValueSource::File(_));
         let at = self.places.key(&keys).filter(|_| self.places.wrote(&keys));
         let at = at.map(|span| self.source.position(span));
+        let value_at = self.places.value(&keys).filter(|_| at.is_some());
+        let value_at = value_at.map(|span| self.source.position(span));
         let origin = match &at {
             None => Origin::Default,
             Some(_) if sources.is_empty() => Origin::File,
@@ -112,6 +149,7 @@ impl Settings<'_> {
             line: at.as_ref().map(|at| at.line),
             file: at.map(|at| file(at.file)),
             sources: sources.into_iter().map(name).collect(),
+            at: value_at,
         }
     }
 

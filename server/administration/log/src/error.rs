@@ -1,7 +1,7 @@
 //! The error log: events with their app, worker, request and reason.
 
 use crate::reason::Reason;
-use crate::sink::{Sink, push_escaped};
+use crate::sink::{Sink, push_line};
 use crate::timestamp::{Wall, rfc3339};
 use std::io::Write;
 use std::rc::Rc;
@@ -138,5 +138,6 @@ fn write_event(out: &mut Vec<u8>, event: Event<'_>) {
     if let Some(reason) = event.reason {
         let _ = write!(out, "reason={} status={} ", reason.code(), reason.status());
     }
-    push_escaped(out, event.text.as_bytes());
+    // The end of the line needs no quotes, so that what it says can be copied.
+    push_line(out, event.text.as_bytes());
 }

@@ -118,11 +118,23 @@ impl Drop for Sink {
     }
 }
 
-/// Appends text with control characters, quotes and backslashes escaped.
+/// Appends text with control characters, quotes and backslashes escaped: for a value in quotes.
 pub(super) fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
+    for piece in text.split_inclusive(|byte| *byte == b'"') {
+        let (plain, quote) = match piece {
+            [plain @ .., b'"'] => (plain, &b"\\\""[..]),
+            plain => (plain, &b""[..]),
+        };
+        push_line(out, plain);
+        out.extend_from_slice(quote);
+    }
+}
+
+/// Appends text with control characters and backslashes escaped: for the end of a line.
+pub(super) fn push_line(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\\' => out.extend_from_slice(b"\\\\"),
             0x20..=0x7e | 0x80.. => out.push(byte),
             _ => {
                 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -205,5 +217,8 @@ mod tests {
         let mut out = Vec::new();
         push_escaped(&mut out, b"a\nb\"\x1b[0m");
         assert_eq!(out, b"a\\x0ab\\\"\\x1b[0m");
+        out.clear();
+        push_line(&mut out, b"write deny = [\"/a/\"]\n\\d");
+        assert_eq!(out, b"write deny = [\"/a/\"]\\x0a\\\\d", "what is to be typed can be copied");
     }
 }

@@ -33,10 +33,7 @@ impl Paint {
 
 // Writing to a String cannot fail, so the results of `writeln!` are dropped.
 fn one(out: &mut String, file: &str, diagnostic: &Diagnostic, paint: Paint) {
-    let place = match &diagnostic.position {
-        Some(at) => format!("{file}:{}:{}:", at.line, at.column),
-        None => format!("{file}:"),
-    };
+    let place = place(file, diagnostic);
     let message = printable(&diagnostic.message);
     let _ = writeln!(out, "{} {}", paint.wrap(BOLD, &place), paint.wrap(RED, &message));
     if let Some(position) = &diagnostic.position {
@@ -44,6 +41,19 @@ fn one(out: &mut String, file: &str, diagnostic: &Diagnostic, paint: Paint) {
     }
     if let Some(hint) = &diagnostic.hint {
         let _ = writeln!(out, "  {} {}", paint.wrap(CYAN, "hint:"), printable(hint));
+    }
+}
+
+/// All of it in a line, without the excerpt.
+pub(super) fn line(file: &str, diagnostic: &Diagnostic) -> String {
+    let hint = diagnostic.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+    printable(&format!("{} {}{hint}", place(file, diagnostic), diagnostic.message))
+}
+
+fn place(file: &str, diagnostic: &Diagnostic) -> String {
+    match &diagnostic.position {
+        Some(at) => format!("{file}:{}:{}:", at.line, at.column),
+        None => format!("{file}:"),
     }
 }
 

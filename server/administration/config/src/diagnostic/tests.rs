@@ -135,6 +135,14 @@ fn an_error_without_a_position_is_one_line() {
 }
 
 #[test]
+fn a_log_has_one_line_for_each_error() {
+    let list = vec![error(2, None, "a"), error(3, Some("b.toml"), "b\nc")];
+    let lines: Vec<String> = Diagnostics::new(Path::new("f"), list).lines().collect();
+    assert_eq!(lines, ["f:2:1: a", "b.toml:3:1: b\u{fffd}c"]);
+    assert_eq!(at("a = 1\n", 0..1).lines().next().unwrap(), "outboard.toml:1:1: wrong; do better");
+}
+
+#[test]
 fn colours_are_around_the_same_text() {
     let errors = at("a = 1\n", 4..5);
     let plain = errors.render(false);

@@ -3,6 +3,7 @@
 //! Returned by [`super::Zygote`], printed by its caller. Invariant: a host that is missing and one that
 //! cannot be executed differ.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -36,13 +37,22 @@ impl SpawnError {
     }
 
     /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> Cow<'static, str> {
+        let hint = match self {
             Self::Descriptors(_) => "raise the limit of open files (ulimit -n, LimitNOFILE=)",
-            Self::Missing(_) => {
-                "install/build it: `cargo build --release -p outboard-php` makes it, next to \
-                 `outboard`"
-            }
+            Self::Missing(path) => match version_of(path) {
+                Some(version) => {
+                    return format!(
+                        "install the package outboard-php{version}, or build it: \
+                         `OUTBOARD_PHP_CONFIG=php-config{version} cargo build --release -p outboard-php`"
+                    )
+                    .into();
+                }
+                None => {
+                    "install/build it: `cargo build --release -p outboard-php` makes it, next to \
+                     `outboard`"
+                }
+            },
             Self::Exec { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
                 "make it executable (chmod +x), on a file system that is not mounted noexec"
             }
@@ -54,8 +64,15 @@ impl SpawnError {
             }
             Self::Exec { .. } => "build it again on, or for, this system",
             Self::Settings(_) => "hand PHP fewer ini values and environment variables",
-        }
+        };
+        hint.into()
     }
+}
+
+/// That of a package's host: `8.4` of `outboard-php8.4`.
+fn version_of(path: &Path) -> Option<&str> {
+    let version = path.file_name()?.to_str()?.strip_prefix("outboard-php")?;
+    version.starts_with(|first: char| first.is_ascii_digit()).then_some(version)
 }
 
 impl std::fmt::Display for SpawnError {

@@ -110,6 +110,8 @@ fn a_missing_host_is_named_and_a_hint_says_how_to_get_it() {
     let text = error.to_string();
     assert!(text.contains("/nonexistent/outboard-php is missing"), "{text}");
     assert!(text.contains("install/build it: "), "{text}");
+    let version = SpawnError::Missing("/usr/lib/outboard/outboard-php8.4".into()).to_string();
+    assert!(version.contains("install the package outboard-php8.4"), "{version}");
 }
 
 #[test]
