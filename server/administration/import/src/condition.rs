@@ -60,6 +60,11 @@ impl Condition {
     /// `None` if the test cannot be expressed.
     pub(crate) fn new(subject: &Subject, test: &Test, is_negated: bool) -> Option<Self> {
         let (values, is_wider) = values(subject, test)?;
+        Some(Self { is_negated, is_wider, ..Self::of_values(subject, values) })
+    }
+
+    /// One of these texts, in which `*` stands for any characters.
+    pub(crate) fn of_values(subject: &Subject, values: Vec<String>) -> Self {
         let array = strings(values);
         let of_map = |name: &str, key: &str| {
             let map = Table::from_iter([(name.to_owned(), array.clone())]);
@@ -74,16 +79,18 @@ impl Condition {
             Subject::Client => ("client".to_owned(), ("client".to_owned(), array.clone())),
         };
         let keys = Table::from_iter([entry]);
-        Some(Self { name: identifier(&name), keys, is_negated, is_wider })
+        Self { name: identifier(&name), keys, is_negated: false, is_wider: false }
     }
 
-    /// One of these texts, in which `*` stands for any characters.
-    pub(crate) fn of_texts(subject: &Subject, texts: Vec<String>) -> Option<Self> {
-        let mut one = Self::new(subject, &Test::Any, false)?;
-        let Subject::Header(name) = subject else { return None };
-        let map = Table::from_iter([(name.clone(), strings(texts))]);
-        one.keys.insert("header".to_owned(), Value::Table(map));
-        Some(one)
+    /// That there is a value other than these: to the other servers, a field that is missing is an empty text.
+    pub(crate) fn other_than(subject: &Subject, empty: &[&str], app: &mut App) -> Option<Self> {
+        let has_values =
+            matches!(subject, Subject::Header(_) | Subject::Cookie(_) | Subject::Query(_));
+        let empty = Self::of_values(subject, empty.iter().map(|one| (*one).to_owned()).collect());
+        has_values.then(|| {
+            let any = Self::of_values(subject, vec!["*".to_owned()]);
+            any.unless(Self { name: format!("{}_empty", empty.name), ..empty }, app)
+        })
     }
 
     /// Clients of these networks.

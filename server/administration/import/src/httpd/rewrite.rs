@@ -171,6 +171,11 @@ fn condition(one: &Directive) -> Option<Condition> {
 /// The expression of a rule, for the whole path.
 fn anchored(pattern: &str, place: &Place<'_>, ignores_case: bool) -> String {
     let anchored = match pattern.strip_prefix('^') {
+        // In a virtual host the group has the slash of the path: without it, what follows the host of a redirect would be
+        // a part of its name.
+        Some(rest) if !place.is_directory && rest.trim_start_matches('(').starts_with('.') => {
+            pattern.to_owned()
+        }
         Some(rest) => format!("^{}{}", place.below, rest.trim_start_matches('/')),
         // In a directory the path has no leading slash.
         None if place.is_directory && pattern.starts_with("(.") => {

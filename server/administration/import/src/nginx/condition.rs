@@ -41,7 +41,10 @@ pub(super) fn translate(
     let unbalanced = expression.matches('(').count()
         - expression.matches(')').count().min(expression.matches('(').count());
     let expression = format!("{expression}{}", ")".repeat(unbalanced));
-    let words: Vec<&str> = expression.splitn(3, ' ').map(str::trim).collect();
+    let mut words: Vec<&str> = expression.splitn(3, ' ').map(str::trim).collect();
+    if let [_, "=" | "!="] = words[..] {
+        words.push("");
+    }
     if let (["-f", path], Some(root)) =
         (words.as_slice(), app.keys.get("root").and_then(toml::Value::as_str))
         && one.children.len() == 1
@@ -136,14 +139,15 @@ fn holds(
         }
         (Some("invalid_referer"), [_]) => referer(place, app, draft)?,
         (Some(name), [_]) => match subject(name) {
-            Some(subject) => Condition::new(&subject, &Test::Any, false)?,
+            Some(subject) => Condition::other_than(&subject, &["", "0"], app)?,
             None => of_map(name, &|value| !matches!(value, "" | "0"), around)?,
         },
         (Some(name), [_, "=" | "!=", value]) => {
             let is_negated = words[1] == "!=";
             match subject(name) {
                 Some(subject) if value.is_empty() => {
-                    Condition::new(&subject, &Test::Any, !is_negated)?
+                    let present = Condition::other_than(&subject, &[""], app)?;
+                    if is_negated { present } else { present.negated() }
                 }
                 Some(subject) => {
                     Condition::new(&subject, &Test::Is((*value).to_owned()), is_negated)?
@@ -279,7 +283,7 @@ fn referer(place: &Place<'_>, app: &mut App, draft: &mut Draft) -> Option<Condit
             .omit(one, "carried over, but a referer with such a name in its path is valid as well");
     }
     let referer = Subject::Header("Referer".to_owned());
-    let valid = Condition::of_texts(&referer, values)?;
+    let valid = Condition::of_values(&referer, values);
     if !admits_none && !admits_others {
         return Some(valid.negated());
     }

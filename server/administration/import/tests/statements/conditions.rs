@@ -38,7 +38,6 @@ fn conditions_of_nginx_are_conditions() {
             "header = { User-Agent = ['*Sogou web*'] }",
             "user_agent",
         ),
-        ("$http_x_block", "x_block", "header = { X-Block = ['*'] }", "x_block"),
         ("$host = old.test", "host", "host = ['old.test']", "host"),
         ("$host != shop.test", "host", "host = ['shop.test']", "!host"),
         (
@@ -56,6 +55,9 @@ fn conditions_of_nginx_are_conditions() {
         let inner = format!("if ({expression}) {{ return 403; }}");
         nginx("", &inner, &refused(name, keys, only_if), &[]);
     }
+    let present = "[condition.x_a]\nheader = { X-A = ['*'] }\nif = '!x_a_empty'\n\
+                   [condition.x_a_empty]\nheader = { X-A = [''] }\n[[rewrite]]\nmatch = '^'\nstatus = 403\nif = '!x_a'";
+    nginx("", "if ($http_x_a = '') { return 403; }", present, &[]);
     nginx(
         "",
         "if ($host != shop.test) { return 301 https://shop.test$request_uri; }",
@@ -71,7 +73,7 @@ fn conditions_of_nginx_are_conditions() {
     nginx(
         "",
         "if ($cookie_beta) { add_header X-Beta 1 always; set $x 1; }",
-        "[condition.cookie_beta]\ncookie = { beta = ['*'] }\n[[headers]]\nset = { X-Beta = '1' }\nif = 'cookie_beta'",
+        "[condition.cookie_beta]\ncookie = { beta = ['*'] }\nif = '!cookie_beta_empty'\n[condition.cookie_beta_empty]\ncookie = { beta = ['', '0'] }\n[[headers]]\nset = { X-Beta = '1' }\nif = 'cookie_beta'",
         &["left out: it holds under a condition"],
     );
 }

@@ -97,6 +97,11 @@ fn rules_of_rewriting_take_their_conditions() {
         "[[rewrite]]\nmatch = '^/?a/(.*)$'\nto = '/b/$1'\nstatus = 301",
         &[],
     );
+    becomes(
+        "RewriteRule ^(.*)$ https://b.test$1 [R=301]",
+        "[[rewrite]]\nmatch = '^(.*)$'\nto = 'https://b.test$1'\nstatus = 301",
+        &[],
+    );
     becomes("RewriteRule ^a$ - [F]", "[[rewrite]]\nmatch = '^/a$'\nstatus = 403", &[]);
     becomes("RewriteRule ^a$ - [G,NC]", "[[rewrite]]\nmatch = '(?i)^/a$'\nstatus = 410", &[]);
     becomes(
