@@ -26,6 +26,7 @@ use rules::Rules;
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
+use written::json_type;
 
 /// Bounds the output for a large file that is not a configuration.
 const ERRORS_MAX: usize = 100;
@@ -265,18 +266,6 @@ impl Walk<'_> {
     fn name(&self) -> String {
         let key = self.path.iter().rev().find(|step| step.parse::<usize>().is_err());
         format!("`{}`", key.map_or("", String::as_str))
-    }
-}
-
-fn json_type(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "string",
-        DeValue::Integer(_) => "integer",
-        DeValue::Float(_) => "number",
-        DeValue::Boolean(_) => "boolean",
-        DeValue::Datetime(_) => "date",
-        DeValue::Array(_) => "array",
-        DeValue::Table(_) => "object",
     }
 }
 

@@ -14,6 +14,19 @@ pub(super) fn literal(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
+/// As the schema names the type of a value.
+pub(super) fn json_type(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "string",
+        DeValue::Integer(_) => "integer",
+        DeValue::Float(_) => "number",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "date",
+        DeValue::Array(_) => "array",
+        DeValue::Table(_) => "object",
+    }
+}
+
 /// A text in quotes.
 pub(super) fn quoted(text: &str) -> String {
     match text.contains(['"', '\\']) && !text.contains('\'') {

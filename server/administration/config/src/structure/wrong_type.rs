@@ -1,7 +1,6 @@
 //! Values of a wrong type: what to write instead, as far as the value tells it.
 
-use super::json_type;
-use super::written::{literal, quoted, section};
+use super::written::{json_type, literal, quoted, section};
 use crate::scalar::Written;
 use crate::shape::Shape;
 use toml::de::DeValue;

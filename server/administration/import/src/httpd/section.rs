@@ -139,11 +139,7 @@ pub(super) fn translate(
                 draft.omit(one, format!("its paths are refused: `{name}` is not translated"));
             }
             "sslverifyclient" if one.argument(0).eq_ignore_ascii_case("require") => {
-                app.set("require_client_certificate", true);
-                draft.omit(
-                    one,
-                    "each request is refused until `client_ca` of [[listen]] names the authorities",
-                );
+                client_certificate(one, app, draft);
             }
             "<directory" | "<location" | "<files" | "<filesmatch" | "<directorymatch"
             | "<locationmatch" => {
@@ -185,6 +181,12 @@ pub(super) fn translate(
         }
     }
     rewrite::translate(statements, place, app, draft);
+}
+
+fn client_certificate(one: &Directive, app: &mut App, draft: &mut Draft) {
+    app.set("require_client_certificate", true);
+    draft
+        .omit(one, "each request is refused until `client_ca` of [[listen]] names the authorities");
 }
 
 /// `Options [+|-]Indexes`; without a sign they replace those of the directories around it.

@@ -163,14 +163,20 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
     };
     app.set("root", text(&root));
     app.set("front_controller", "none");
+    site(server, around, &mut app, draft);
+    draft.apps.push(app);
+}
+
+/// What a server with a root says, and inherits.
+fn site(server: &Directive, around: Surroundings<'_>, app: &mut App, draft: &mut Draft) {
     for name in INHERITED {
         let own = server.first(name).is_some();
         let inherited = around.general.iter().filter(|one| one.name == name && !own);
-        inherited.for_each(|one| general(one, None, &mut app, draft));
+        inherited.for_each(|one| general(one, None, app, draft));
     }
     let inherited = around.general.iter().filter(|one| server.first(&one.name).is_none());
     let all: Vec<Directive> = inherited.chain(&server.children).cloned().collect();
-    access::translate(&all, (None, ""), around, &mut app, draft);
+    access::translate(&all, (None, ""), around, app, draft);
     if let Some(one) = all.iter().find(|one| one.name == "auth_request") {
         app.push("deny", "/**");
         draft.omit(one, "the site is refused: write [[app.NAME.access]] with `forward_auth`");
@@ -178,21 +184,20 @@ pub(super) fn translate(server: &Directive, around: Surroundings<'_>, draft: &mu
     for directive in &server.children {
         match directive.name.as_str() {
             "location" if !directive.argument(0).starts_with('@') => {
-                location::translate(directive, server, around, &mut app, draft);
+                location::translate(directive, server, around, app, draft);
             }
             "location" | "listen" | "server_name" | "root" => {}
             "auth_request" => {}
             "if" => {
                 let statements = server.children.iter().collect();
                 let place = Place { regex: "^".to_owned(), pattern: None, statements };
-                condition::translate(directive, &place, around, &mut app, draft);
+                condition::translate(directive, &place, around, app, draft);
             }
             name if access::is_about_access(name) => {}
-            _ => general(directive, None, &mut app, draft),
+            _ => general(directive, None, app, draft),
         }
     }
-    log_format(server, around, &mut app, draft);
-    draft.apps.push(app);
+    log_format(server, around, app, draft);
 }
 
 /// The format that an `access_log` names.
