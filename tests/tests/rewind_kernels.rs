@@ -75,9 +75,13 @@ fn status(site: &Configured) -> (Value, String) {
 fn rewinds_by(site: &Configured, way: &str) {
     let processes = requests(site);
     assert!(processes.len() <= 4, "{processes:?}");
-    let rewinds = || site.status()["pools"][0]["rewind"]["rewinds"].as_u64();
-    eventually("the last request is undone", || rewinds() == Some(REQUESTS));
-    let (pool, page) = status(site);
+    let rewind = || site.status()["pools"][0]["rewind"].clone();
+    eventually("the last request is undone", || rewind()["rewinds"].as_u64() == Some(REQUESTS));
+    // Of a rewind, the number and then the time is counted.
+    let (pool, page) = eventually("the figures stand still", || {
+        let before = rewind();
+        Some(status(site)).filter(|(pool, _)| pool["rewind"] == before)
+    });
     let rewind = &pool["rewind"];
     assert_eq!(rewind["writes_by"], way, "{pool:#}");
     assert_eq!(pool["rewind_refused"], Value::Null);
