@@ -79,8 +79,7 @@ fn rule(
     let status = status_of(&flags);
     let refuses = status.is_some_and(|status| (400..600).contains(&status));
     let understood = understood.filter(|all| !(refuses && all.iter().any(Condition::admits_more)));
-    let Some(understood) = understood.filter(|_| !conditions.iter().any(is_positive))
-    else {
+    let Some(understood) = understood.filter(|_| !conditions.iter().any(is_positive)) else {
         if refuses && others.iter().any(|one| one.argument(1).starts_with('!')) {
             let anchored = anchored(pattern, place, flags.contains(&"NC".to_owned()));
             app.refuse(&anchored, false);
