@@ -60,7 +60,10 @@ async fn is_early(to: SocketAddr, settings: &quinn::ClientConfig, resumes: bool)
             Ok((connection, _)) => connection,
             Err(_) => {
                 get_tickets(to, settings).await;
-                connecting().into_0rtt().ok().expect("the server sends tickets").0
+                let Ok((connection, _)) = connecting().into_0rtt() else {
+                    panic!("the server sends tickets")
+                };
+                connection
             }
         },
         false => connecting().await.unwrap(),

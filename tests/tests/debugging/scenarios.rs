@@ -3,8 +3,11 @@
 use super::stage::{DEBUGGED, Stage, USUAL};
 use outboard_e2e::{Connection, DebugSession, Process, Request, attribute, base64};
 
-/// All of them, with their names.
-pub(crate) const SCENARIOS: [(&str, fn(&Stage)); 32] = [
+/// A name, and what is done.
+type Scenario = (&'static str, fn(&Stage));
+
+/// All of them.
+pub(crate) const SCENARIOS: [Scenario; 32] = [
     ("cookie", cookie),
     ("cookie among others", cookie_among_others),
     ("parameter", parameter),
