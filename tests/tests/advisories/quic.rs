@@ -54,19 +54,16 @@ fn request() -> Vec<u8> {
 /// Whether a request was served before the handshake was complete, of a connection that offers it if it can.
 async fn is_early(to: SocketAddr, settings: &quinn::ClientConfig, resumes: bool) -> bool {
     let endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).unwrap();
-    let connecting = || endpoint.connect_with(settings.clone(), to, "site").unwrap();
+    if resumes {
+        get_tickets(to, settings).await;
+    }
+    let connecting = endpoint.connect_with(settings.clone(), to, "site").unwrap();
     let quic = match resumes {
-        true => match connecting().into_0rtt() {
+        true => match connecting.into_0rtt() {
             Ok((connection, _)) => connection,
-            Err(_) => {
-                get_tickets(to, settings).await;
-                let Ok((connection, _)) = connecting().into_0rtt() else {
-                    panic!("the server sends tickets")
-                };
-                connection
-            }
+            Err(_) => panic!("the server sends tickets"),
         },
-        false => connecting().await.unwrap(),
+        false => connecting.await.unwrap(),
     };
     // Nothing here waits before the request is in the first flight.
     let (mut request_stream, mut response) = quic.open_bi().await.unwrap();
