@@ -33,7 +33,7 @@ impl Debug {
         let clients = table.clients.as_ref().map(|clients| context.peers(&place, clients));
         Self {
             clients: clients.as_deref().map(Peers::new),
-            workers: table.workers,
+            workers: table.max,
             in_all_workers: table.in_all_workers,
             is_program,
         }
@@ -86,7 +86,7 @@ mod tests {
     fn what_is_written_replaces_the_default() {
         for environment in ["production", "development"] {
             let debug =
-                app(environment, "debug = { clients = [\"10.0.0.0/8\"], workers = 2 }\n").debug;
+                app(environment, "debug = { clients = [\"10.0.0.0/8\"], max = 2 }\n").debug;
             assert!(debug.admits(Some([10, 1, 2, 3].into())) && !debug.admits(Some(LOCAL.into())));
             assert_eq!(debug.workers, 2);
             assert!(!app(environment, "debug.clients = []\n").debug.is_on());

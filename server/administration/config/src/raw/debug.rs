@@ -13,7 +13,7 @@ table! {
         pub(crate) clients: Option<Vec<Peer>> = None,
         /// Maximum requests, and tasks, that are debugged at a time. Others wait for `pool.queue_timeout`.
         #[schemars(range(min = 1, max = 64))]
-        pub(crate) workers: u32 = 4,
+        pub(crate) max: u32 = 4,
         /// Whether all workers have an Xdebug that the ini files load, which slows down all requests.
         pub(crate) in_all_workers: bool = false,
     }
