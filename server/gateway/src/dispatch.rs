@@ -278,7 +278,8 @@ async fn dispatch_route(
             Ok(respond(request, response, Some(app), status, headers, &page).await)
         }
         Route::Status(status, text) => {
-            Ok(respond_with_status(request, response, app, status, text.as_deref()).await)
+            let sent = respond_with_status(request, response, app, status, text.as_deref());
+            Ok(Box::pin(sent).await)
         }
     }
 }

@@ -85,8 +85,7 @@ mod tests {
     #[test]
     fn what_is_written_replaces_the_default() {
         for environment in ["production", "development"] {
-            let debug =
-                app(environment, "debug = { clients = [\"10.0.0.0/8\"], max = 2 }\n").debug;
+            let debug = app(environment, "debug = { clients = [\"10.0.0.0/8\"], max = 2 }\n").debug;
             assert!(debug.admits(Some([10, 1, 2, 3].into())) && !debug.admits(Some(LOCAL.into())));
             assert_eq!(debug.workers, 2);
             assert!(!app(environment, "debug.clients = []\n").debug.is_on());

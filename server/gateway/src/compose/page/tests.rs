@@ -109,7 +109,7 @@ fn what_is_pending_is_counted_until_it_is_sent() {
 #[test]
 fn header_rules_of_the_app_hold_for_a_page() {
     in_loop(async {
-        let rule = "[[app.site.headers]]\npath = \"/a\"\nset = { \"X-Rule\" = \"1\" }\n";
+        let rule = "[[app.site.headers]]\nset = { \"X-Rule\" = \"1\" }\n";
         let site = Site::new(&[], rule);
         let app = site.app();
         let text = site.handled("", async move |request, response| {
