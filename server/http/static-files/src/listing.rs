@@ -59,6 +59,9 @@ impl UnreadListing {
             b"" => b".",
             below => below,
         };
+        if !self.admits(relative(&self.path)) {
+            return Err(Errno::ACCESS);
+        }
         let opened = self.resolver.open(directory, flags).map_err(|_| Errno::ACCESS)?;
         let mut listing = Listing::default();
         for (index, entry) in Dir::read_from(opened)?.enumerate() {
@@ -85,7 +88,11 @@ impl UnreadListing {
         let (handle, real) = self.resolver.open_handle(&path).ok()?;
         let stat = rustix::fs::fstat(handle).ok()?;
         let bytes = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => None,
+            FileType::Directory => {
+                let paths = std::iter::once(&path[..]).chain(real.as_deref().map(relative));
+                paths.into_iter().all(|path| self.admits(path)).then_some(())?;
+                None
+            }
             FileType::RegularFile => {
                 let paths = std::iter::once(&path[..]).chain(real.as_deref().map(relative));
                 paths.into_iter().all(|path| self.is_served(path)).then_some(())?;
@@ -98,6 +105,14 @@ impl UnreadListing {
         }
         let modified_unix_s = stat.st_mtime.max(0).cast_unsigned();
         Some(ListedFile { name, real, bytes, modified_unix_s })
+    }
+
+    /// Whether no `.htaccess` restricts a directory as a whole.
+    fn admits(&self, directory: &[u8]) -> bool {
+        let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        let any = [directory, slash, b"any"].concat();
+        self.rules.restriction(&self.resolver, &any) == Ok(Restriction::None)
     }
 
     /// Whether the file at a path, which is relative to the root, is sent as it is.
@@ -125,7 +140,10 @@ mod tests {
         std::os::unix::fs::symlink("/etc/hostname", scratch.path().join("outside")).unwrap();
         std::os::unix::fs::symlink("run.php", scratch.path().join("linked.txt")).unwrap();
         std::os::unix::fs::symlink("b.txt", scratch.path().join("c.txt")).unwrap();
+        scratch.file("closed/x", "x");
+        scratch.file("closed/.htaccess", "Require all denied\n");
         let root = Root::open(scratch.path(), RootOptions::default()).unwrap();
+        assert!(root.listing(b"/closed/").run().is_err());
         let listing = root.listing(b"/").run().unwrap();
         let names: Vec<_> = listing.files.iter().map(|file| (&file.name[..], file.bytes)).collect();
         let expected: [(&[u8], Option<u64>); 4] =

@@ -214,6 +214,12 @@ fn rule_of(
             }
         });
     let at = |key| [place, &[key]].concat();
+    if names.compare_paths(&raw.conditions) {
+        let fault =
+            Fault::new("a condition compares a path in one spelling, and programs know more")
+                .hint("write the path as `path` of the rule, which holds for every spelling");
+        context.value(&at("if"), Kind::Conflict, fault);
+    }
     let allow = context.peers(&at("allow"), &raw.allow);
     let deny = context.peers(&at("deny"), &raw.deny);
     AccessRule {

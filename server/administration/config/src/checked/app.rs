@@ -158,7 +158,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         error_pages: error_pages(raw, &root, &at("error_pages"), context),
         static_files: static_files(&raw.static_files, &php.extensions, &at("static"), context),
         compressed_files_bytes: compressed_files(raw),
-        autoindex: raw.static_files.autoindex.clone(),
+        autoindex: autoindex(raw, is_worker, &at("static"), context),
         allow_private: raw.static_files.allow_private.clone(),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), context),
         compress: raw.compress,
@@ -308,6 +308,23 @@ fn static_files(
         php_suffixes: php_suffixes.to_vec(),
         ..RootOptions::default()
     }
+}
+
+/// A worker script handles each request without a file.
+fn autoindex(
+    raw: &raw::App,
+    is_worker: bool,
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> Vec<PathPattern> {
+    let listed = &raw.static_files.autoindex;
+    let place = [place, &["autoindex"]].concat();
+    if is_worker && !listed.is_empty() {
+        let fault = Fault::new("in worker mode the worker script handles requests for directories")
+            .hint("write it in an app of its own for the files, with a `path`");
+        context.value(&place, Kind::Conflict, fault);
+    }
+    listed.clone()
 }
 
 fn compressed_files(raw: &raw::App) -> Option<usize> {

@@ -63,6 +63,8 @@ impl Texts {
 /// The conditions of an app, by name.
 pub(super) struct Names {
     order: Vec<String>,
+    /// Those that compare paths, or need one that does.
+    of_paths: Vec<bool>,
 }
 
 impl Names {
@@ -75,6 +77,17 @@ impl Names {
     ) -> Requirement {
         let each = self.each(written, place, context).into_iter();
         each.fold(Requirement::default(), Requirement::and)
+    }
+
+    /// Whether what an `if` requires depends on the spelling of a path.
+    pub(super) fn compare_paths(&self, written: &If) -> bool {
+        let compares = |name: &ConditionName| self.compares_path(split(&name.0).0);
+        written.as_slice().iter().any(compares)
+    }
+
+    fn compares_path(&self, name: &str) -> bool {
+        let index = self.order.iter().position(|known| known == name);
+        index.and_then(|index| self.of_paths.get(index)).is_some_and(|compares| *compares)
     }
 
     fn each(&self, written: &If, place: &[&str], context: &mut Context<'_>) -> Vec<Requirement> {
@@ -119,9 +132,16 @@ pub(super) fn conditions(
     if raw.len() > ConditionSet::MAX {
         let fault = Fault::new(format!("an app has at most {} conditions", ConditionSet::MAX));
         context.key(&at, Kind::BadValue, fault);
-        return (Vec::new(), Names { order: Vec::new() });
+        return (Vec::new(), Names { order: Vec::new(), of_paths: Vec::new() });
     }
-    let names = Names { order: order(raw, &at, context) };
+    let mut names = Names { order: order(raw, &at, context), of_paths: Vec::new() };
+    for name in &names.order {
+        let one = &raw[name];
+        let compares = !one.path.as_slice().is_empty()
+            || names.compare_paths(&one.all)
+            || names.compare_paths(&one.any);
+        names.of_paths.push(compares);
+    }
     let one = |name: &String| condition(&raw[name], &names, &[&at[..], &[name]].concat(), context);
     (names.order.iter().map(one).collect(), names)
 }

@@ -21,8 +21,8 @@ pub(crate) struct Access {
     /// Paths to which the rule does not apply.
     #[schemars(extend("x-alias" = ["exclude", "not"]))]
     pub(crate) except: Vec<PathPattern>,
-    /// Conditions that have to hold for the rule to apply. A client chooses what it sends: only methods, paths, networks
-    /// and countries are certain.
+    /// Conditions that have to hold for the rule to apply; none of them has a `path`. A client chooses what it sends: only
+    /// methods, networks and countries are certain.
     #[serde(rename = "if")]
     #[schemars(extend("x-alias" = ["conditions"]))]
     pub(crate) conditions: If,

@@ -72,3 +72,10 @@ fn an_accel_prefix_has_slashes_at_both_ends() {
     assert_eq!(accel["/a/"], Path::new("/files"));
     assert_eq!(accel["/b/"], Path::new("/srv/www/more"));
 }
+
+#[test]
+fn a_worker_script_and_no_listing_is_for_a_directory() {
+    let app = "mode = \"worker\"\nworker.script = \"w.php\"\n";
+    let own = format!("{APP}{app}static.autoindex = [\"/files/\"]\n");
+    assert_error(&own, Kind::Conflict, 5, "an app of its own");
+}

@@ -58,6 +58,9 @@ fn what_cannot_hold_is_reported() {
     assert_error(&one("country = \"Germany\""), Kind::BadValue, 4, "two capital letters");
     assert_error(&one("client = \"home\""), Kind::BadValue, 4, "one of: cloudflare");
     assert_error(&one("if = \"!!b\""), Kind::BadValue, 4, "not the name of a condition");
+    let closed = "[[app.site.access]]\nif = \"!b\"\nallow = [\"10.0.0.1\"]\n";
+    let paths = "[app.site.condition.a]\npath = \"/admin/\"\n[app.site.condition.b]\nany = \"a\"\n";
+    assert_error(&format!("{APP}{paths}{closed}"), Kind::Conflict, 8, "every spelling");
     let rule = format!("{APP}[[app.site.headers]]\nif = \"mobile\"\nset = {{ A = \"1\" }}\n");
     assert_error(&rule, Kind::Conflict, 4, "app.site.condition.mobile");
 }
